@@ -135,8 +135,8 @@ def main() -> None:
         facts = read_facts(state_dir=module.params["state_dir"], deep=module.params["deep"])
         adapters = module.params["adapters"]
         logs = read_drive_logs(claimed_drives(facts, adapters)) if module.params["logs"] else {}
-        found = {"facts": facts, "environment": environment_of(facts, adapters)}
-        return {"changed": False, **found, "logs": logs, "smart": errors_on_record(logs)}
+        reading = {"facts": facts, "environment": environment_of(facts, adapters)}
+        return {"changed": False, **reading, "logs": logs, "smart": errors_on_record(logs)}
 
     finish(module, look)
 

@@ -137,21 +137,21 @@ from ansible.module_utils.storqual_core.kit.errors import StorqualError
 from ansible.module_utils.storqual_core.kit.results import STATE_DIR, WORDS
 
 
-def result_of(found: Result) -> dict[str, Any]:
+def result_of(outcome: Result) -> dict[str, Any]:
     result: dict[str, Any] = {
-        "changed": bool(found.stamped),
-        "problems": found.problems,
-        "refusals": found.refusals,
-        "stamped": found.stamped,
+        "changed": bool(outcome.stamped),
+        "problems": outcome.problems,
+        "refusals": outcome.refusals,
+        "stamped": outcome.stamped,
     }
-    if found.exit_code:
+    if outcome.exit_code:
         # a person reads this on a terminal; pages of facts would bury the sentence
         return result
-    result["conditions"] = found.conditions
-    result["environment"] = found.environment
-    result["logs"] = found.logs
-    result["smart"] = errors_on_record(found.logs)
-    return {**result, "facts": found.facts}
+    result["conditions"] = outcome.conditions
+    result["environment"] = outcome.environment
+    result["logs"] = outcome.logs
+    result["smart"] = errors_on_record(outcome.logs)
+    return {**result, "facts": outcome.facts}
 
 
 def main() -> None:
@@ -175,16 +175,16 @@ def main() -> None:
         supports_check_mode=True,
     )
     try:
-        found = examine(Request(**module.params, check=module.check_mode))
+        outcome = examine(Request(**module.params, check=module.check_mode))
     except StorqualError as problem:
         module.fail_json(msg=str(problem), changed=False, storqual_exit_code=problem.exit_code)
         return
-    result = result_of(found)
-    if found.exit_code:
-        sentences = [*found.problems, *found.refusals]
-        module.fail_json(msg="\n".join(sentences), storqual_exit_code=found.exit_code, **result)
+    result = result_of(outcome)
+    if outcome.exit_code:
+        sentences = [*outcome.problems, *outcome.refusals]
+        module.fail_json(msg="\n".join(sentences), storqual_exit_code=outcome.exit_code, **result)
         return
-    for sentence in [*found.conditions, *found.unread]:
+    for sentence in [*outcome.conditions, *outcome.unread]:
         module.warn(sentence)
     module.exit_json(**result)
 

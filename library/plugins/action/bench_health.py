@@ -80,10 +80,10 @@ class ActionModule(RecoveringAction):
             display.display(terminal_text(f"{bench}: {row.part}: {row.works}: {row.text}"))
         wrong = broken(rows)
         failed = {"failed": True, "storqual_exit_code": 1} if wrong else {}
-        said = (
+        summary = (
             "; ".join(wrong) or f"{sum(row.works == 'works' for row in rows)} of {len(rows)} parts were seen to work"
         )
-        return {**result, **failed, "changed": proves, "msg": said, "health": [row.to_json() for row in rows]}
+        return {**result, **failed, "changed": proves, "msg": summary, "health": [row.to_json() for row in rows]}
 
     def _refuse_restart(self) -> None:
         """Raise StorqualError for a bench that must not be started again now."""
@@ -103,13 +103,13 @@ class ActionModule(RecoveringAction):
 
         address = str(self._play_context.remote_addr)
         power = power_of_bench(bench, variables, self._templar, self._connection, address)
-        said: dict[str, str] = {}
+        states: dict[str, str] = {}
         for backend in power.backends if power else ():
             try:
-                said[backend.name] = str(backend.state())
+                states[backend.name] = str(backend.state())
             except PowerBackendError as problem:
-                said[backend.name] = str(problem)
-        return power_health(None if power is None else said)
+                states[backend.name] = str(problem)
+        return power_health(None if power is None else states)
 
     def _console(self, bench: str, variables: Mapping[str, Any]) -> PartHealth:
         """Whether the kernel's log comes out of a console that is recorded now."""

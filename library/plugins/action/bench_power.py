@@ -51,9 +51,9 @@ class ActionModule(BenchAction):
             answer: dict[str, Any] = {"errors": str(problem).splitlines(), "exit_code": problem.exit_code}
         else:
             action = str(self._task.args["switch"])
-            told = outcome_fields(action, str(self._task.args.get("reason") or ""), outcome)
+            fields = outcome_fields(action, str(self._task.args.get("reason") or ""), outcome)
             steps = [{"time": step.time.isoformat(timespec="seconds"), **step_fields(step)} for step in outcome.steps]
-            answer = {**told, "steps": steps, "exit_code": 0 if reached(action, outcome) else 2}
+            answer = {**fields, "steps": steps, "exit_code": 0 if reached(action, outcome) else 2}
         if self._task.args.get("answer"):
             replace_file(Path(str(self._task.args["answer"])), json.dumps(answer), durable=False)
         message = "\n".join(answer.get("errors", ())) or answer["conclusion"]
@@ -97,8 +97,8 @@ class ActionModule(BenchAction):
     def _refuse_reserved_there(self, bench: str, address: str, state_dir: str) -> None:
         with tempfile.TemporaryDirectory(prefix="storqual-lease-") as folder:
             try:
-                said = lasting_connection(self._connection, address).run(lease_question(state_dir))
+                answer = lasting_connection(self._connection, address).run(lease_question(state_dir))
             except ConnectionLostError:
                 return
-            now, boot = unpack_lease(said, Path(folder))[:2]
+            now, boot = unpack_lease(answer, Path(folder))[:2]
             self._refuse_reserved(bench, Path(folder), clock=lambda: now, boot_time=lambda: boot)

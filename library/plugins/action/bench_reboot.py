@@ -91,8 +91,8 @@ class ActionModule(RecoveringAction):
             ended_by = ended_by or ("its watchdog" if watchdog_fired(self._shell(BOOTSTATUS)) else "")
             system = self._shell(_SETTLE.format(seconds=float(arguments.get("settle_s", 90)))).split()
         except (StorqualError, UnreachableError) as problem:
-            told = {"msg": str(problem), "storqual_exit_code": problem.exit_code}
-            return {**result, "failed": True, "changed": True, **told}
+            failure = {"msg": str(problem), "storqual_exit_code": problem.exit_code}
+            return {**result, "failed": True, "changed": True, **failure}
         return {
             **result,
             "changed": True,
@@ -115,11 +115,11 @@ class ActionModule(RecoveringAction):
 
     @staticmethod
     def _teller(bench: str) -> Any:
-        told = [0.0]
+        last = [0.0]
 
         def tell(seconds: float, answering: bool) -> None:
-            if seconds - told[0] >= _TELL_S:
-                told[0] = seconds
+            if seconds - last[0] >= _TELL_S:
+                last[0] = seconds
                 display.display(f"{bench}: {'going down' if answering else 'booting'}, {seconds:.0f} s")
 
         return tell

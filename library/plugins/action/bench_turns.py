@@ -213,10 +213,10 @@ class ActionModule(BenchAction):
     def _settle(self, run: Path) -> dict[str, Any]:
         from storqual.turns.settle import leaves_something, settle  # noqa: PLC0415 - as above
 
-        told: list[str] = []
+        lines: list[str] = []
 
         def say(text: str) -> None:
-            told.append(text)
+            lines.append(text)
             display.display(text)
 
         try:
@@ -224,7 +224,7 @@ class ActionModule(BenchAction):
                 settle(self._lasting(), str(self._task.args["state_dir"]), self._places(), say=say)
         except StorqualError as problem:
             return {"failed": True, "msg": str(problem), "storqual_exit_code": problem.exit_code}
-        return {"changed": bool(told), "told": told}
+        return {"changed": bool(lines), "told": lines}
 
     def _places(self) -> Any:
         """Where a virtual bench has its console and monitor; None for any other."""

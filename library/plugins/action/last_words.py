@@ -53,16 +53,16 @@ class ActionModule(ActionBase):
         result["offset"] = (mark(Path(log)) if log else recorded.mark()) if heard else 0
         if since is None:
             return result
-        found: dict[str, str] = {}
+        panics: dict[str, str] = {}
         if heard:
-            said = written_since(Path(log), int(since)) if log else recorded.text_since(int(since))
-            found["console"] = panic_text(said)
+            output = written_since(Path(log), int(since)) if log else recorded.text_since(int(since))
+            panics["console"] = panic_text(output)
         before = arguments.get("lying")
         if result["lying"] is not None and before is not None:
             for name in _FILES:
-                found[name] = panic_text(self._dumped(name, before))
-        result["panic"] = next(filter(None, found.values()), "")
-        result["sources"] = {name: bool(text) for name, text in found.items()}
+                panics[name] = panic_text(self._dumped(name, before))
+        result["panic"] = next(filter(None, panics.values()), "")
+        result["sources"] = {name: bool(text) for name, text in panics.items()}
         return result
 
     def _lying(self, name: str) -> list[str]:

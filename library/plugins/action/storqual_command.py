@@ -50,13 +50,13 @@ class ActionModule(ActionBase):
         result["changed"] = writes and answered
         if not answered:
             nothing = f"storqual {words[0]} ended with {ended.returncode}"
-            said = ended.stderr.strip() or ended.stdout.strip() or nothing
-            return {**result, "failed": True, "msg": said, "storqual_exit_code": ended.returncode}
-        told = data.get("told") if isinstance(data, dict) else None
-        if told:
+            reason = ended.stderr.strip() or ended.stdout.strip() or nothing
+            return {**result, "failed": True, "msg": reason, "storqual_exit_code": ended.returncode}
+        message = data.get("told") if isinstance(data, dict) else None
+        if message:
             # what a person who waits is told; the rest of an answer is for tasks
             displaced()
-            display.display(str(told))
+            display.display(str(message))
         result["code"] = ended.returncode
         result["data"] = data
         return result

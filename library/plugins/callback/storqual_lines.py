@@ -54,8 +54,8 @@ class CallbackModule(CallbackBase):
         # not at the top: without the package this output would not load
         from storqual.bench.program import failure_message  # noqa: PLC0415
 
-        told = failure_message(result.result).strip()
-        self._show(f"{result.host.get_name()} | {how}: {result.task.get_name()} | {told}", color="red")
+        message = failure_message(result.result).strip()
+        self._show(f"{result.host.get_name()} | {how}: {result.task.get_name()} | {message}", color="red")
 
     def _show(self, text: str, color: str | None = None) -> None:
         # not at the top: as above

@@ -102,7 +102,7 @@ def routes_of(drive: Mapping[str, Any], alias: str, adapters: Mapping[str, Any])
 def ways_of(adapter: str, paths: Iterable[Mapping[str, Any]]) -> tuple[Route, ...]:
     """What a disk behind an adapter may be declared by, with its paths through a fabric (host/fabric.py)."""
     ends = ((path["initiator"], path[key]) for path in paths for key in ("target", "portal"))
-    return (*(each for each in ends if all(each)), (adapter,))
+    return (*(pair for pair in ends if all(pair)), (adapter,))
 
 
 def each_declared(routes: Sequence[Route], disks: Iterable[Collection[Route]]) -> bool:
@@ -126,9 +126,9 @@ def read_volumes(targets: Mapping[str, Mapping[str, Any]]) -> tuple[VolumeClaim,
 
 
 def _refuse(problems: Iterable[str]) -> None:
-    found = list(problems)
-    if found:
-        raise BadInputError(found)
+    reasons = list(problems)
+    if reasons:
+        raise BadInputError(reasons)
 
 
 def _claim(name: str, fields: Mapping[str, Any], problems: list[str], where: str = "") -> Claim:

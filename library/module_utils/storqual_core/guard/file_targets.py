@@ -160,8 +160,8 @@ def lend_files(states: Sequence[FileState], state_dir: str | os.PathLike[str]) -
 
 def take_back_files(held: Mapping[str, int], state_dir: str | os.PathLike[str]) -> None:
     """Record when files that were lent were last written; `held` are open descriptors by path."""
-    found = {Path(path).name: os.fstat(descriptor) for path, descriptor in held.items()}
-    back = {name: Made(status.st_ino, status.st_mtime_ns) for name, status in found.items()}
+    statuses = {Path(path).name: os.fstat(descriptor) for path, descriptor in held.items()}
+    back = {name: Made(status.st_ino, status.st_mtime_ns) for name, status in statuses.items()}
     _keep(state_dir, {**_made(state_dir), **back})
 
 
@@ -181,7 +181,7 @@ def look_at_file(claim: Claim, state_dir: str | os.PathLike[str]) -> FileState:
     if not in_targets(path, state_dir):
         return FileState(claim.file, f"it is not in {folder}", "file targets must lie in that folder")
     try:
-        found = real.lstat()
+        status = real.lstat()
     except FileNotFoundError:
         return FileState(str(real), "it does not exist", "run the preflight of a run, which creates it", missing=True)
     except OSError as problem:
@@ -189,18 +189,20 @@ def look_at_file(claim: Claim, state_dir: str | os.PathLike[str]) -> FileState:
     made = _made(state_dir).get(path.name)
     inode = claim.inode if claim.inode is not None or made is None else made.inode
     reason = ""
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         reason = "it is not a regular file"
-    elif found.st_nlink != 1:
-        reason = f"it has {found.st_nlink} names (hard links)"
+    elif status.st_nlink != 1:
+        reason = f"it has {status.st_nlink} names (hard links)"
     elif inode is None:
         reason = "storqual did not make it"
-    elif inode != found.st_ino:
-        reason = f"it is another file than the claimed one (inode {found.st_ino}, claimed {inode})"
-    elif found.st_size != claim.size:
-        reason = f"its size is {found.st_size} bytes, the claim says {claim.size}"
+    elif inode != status.st_ino:
+        reason = f"it is another file than the claimed one (inode {status.st_ino}, claimed {inode})"
+    elif status.st_size != claim.size:
+        reason = f"its size is {status.st_size} bytes, the claim says {claim.size}"
     remedy = _TIDY if reason else ""
-    return FileState(str(real), reason, remedy, device=found.st_dev, inode=found.st_ino, written_ns=found.st_mtime_ns)
+    return FileState(
+        str(real), reason, remedy, device=status.st_dev, inode=status.st_ino, written_ns=status.st_mtime_ns
+    )
 
 
 def open_file(state: FileState) -> int:
@@ -219,8 +221,8 @@ def open_file(state: FileState) -> int:
             raise
     finally:
         os.close(folder)
-    found = os.fstat(descriptor)
-    if (found.st_dev, found.st_ino, found.st_nlink) != (state.device, state.inode, 1):
+    status = os.fstat(descriptor)
+    if (status.st_dev, status.st_ino, status.st_nlink) != (state.device, state.inode, 1):
         os.close(descriptor)
         raise OSError(errno.ESTALE, "it is a different file now")
     try:
@@ -249,11 +251,11 @@ def make_file(claim: Claim, state_dir: str | os.PathLike[str]) -> bool:
         try:
             os.posix_fallocate(descriptor, 0, claim.size)
             os.fsync(descriptor)
-            found = os.fstat(descriptor)
+            status = os.fstat(descriptor)
         finally:
             os.close(descriptor)
         # recorded before it gets its name: a crash between leaves a record of nothing, never an unknown file
-        _keep(state_dir, {**_made(state_dir), Path(state.path).name: Made(found.st_ino, found.st_mtime_ns)})
+        _keep(state_dir, {**_made(state_dir), Path(state.path).name: Made(status.st_ino, status.st_mtime_ns)})
         # a link fails where the name was taken meanwhile; a rename would destroy what took it
         os.link(partial, state.path)
     except OSError as problem:

@@ -89,7 +89,7 @@ def check(
     runner: Runner | None = None,
 ) -> list[Refusal]:
     """Layers 1 to 4 and 6 over one reading of the machine: every reason against, none when all may be touched."""
-    found = survey(
+    result = survey(
         claims,
         purpose=purpose,
         consent=consent,
@@ -99,7 +99,7 @@ def check(
         machine=machine,
         runner=runner,
     )
-    return list(found.refusals)
+    return list(result.refusals)
 
 
 def refuse(refusals: Sequence[Refusal]) -> None:
@@ -319,9 +319,9 @@ class Hold(Mapping[str, str]):
             if claim.id in self._names
         }
         for drive, name in self._names.items():
-            told = next((seen[disk] for disk in (name, *paths.get(drive, ())) if disk in seen), "")
-            if told:
-                yield Refusal(f"drive {drive} ({name})", told, "find out what writes to it, and stop it")
+            reason = next((seen[disk] for disk in (name, *paths.get(drive, ())) if disk in seen), "")
+            if reason:
+                yield Refusal(f"drive {drive} ({name})", reason, "find out what writes to it, and stop it")
 
     def _settle(self, snapshot: GuardSnapshot) -> None:
         """Which node and how many bytes each id stands for; members of a volume are reached through it only."""

@@ -46,25 +46,25 @@ def _others(machine: Machine, drive: SysfsDrive, fabric: str, runner: Runner) ->
 
     try:
         if fabric == "nvme":
-            found = nvme.read_reservations(runner, drive.node)
+            reservations = nvme.read_reservations(runner, drive.node)
         else:
-            found = sg_persist.read_reservations(runner, drive.sg or drive.node)
+            reservations = sg_persist.read_reservations(runner, drive.sg or drive.node)
     except ToolError as problem:
         yield f"it is not known whether another host uses it: {visible(str(problem))}", "repair that first"
         return
     own = _own_names(machine, drive, fabric)
-    foreign = [each for each in found.registrants if each.initiator not in own]
-    holders = [each for each in foreign if each.holder]
-    if found.conflict or holders or (found.kind and foreign and not _held_here(found, own)):
-        kind = f"{found.kind}, " if found.kind else ""
+    foreign = [host for host in reservations.registrants if host.initiator not in own]
+    holders = [host for host in foreign if host.holder]
+    if reservations.conflict or holders or (reservations.kind and foreign and not _held_here(reservations, own)):
+        kind = f"{reservations.kind}, " if reservations.kind else ""
         words = f" ({visible(kind + _named(holders or foreign))})" if foreign else ""
         yield f"another host holds a reservation of it{words}", _OTHER_HOST
     elif foreign:
         yield f"other hosts are registered with it ({visible(_named(foreign))})", _OTHER_HOST
 
 
-def _held_here(found: Reservations, own: set[str]) -> bool:
-    return any(each.holder and each.initiator in own for each in found.registrants)
+def _held_here(reservations: Reservations, own: set[str]) -> bool:
+    return any(host.holder and host.initiator in own for host in reservations.registrants)
 
 
 def _named(registrants: Sequence[Registrant]) -> str:
@@ -120,7 +120,7 @@ def _not_one(machine: Machine, paths: Sequence[SysfsDrive]) -> Iterator[Objectio
     pages = {path.name: machine.read(f"/sys/block/{path.name}/device/vpd_pg83") or b"" for path in paths}
     names = {name: {each for each in designators(page) if each[0] == 0} for name, page in pages.items()}
     first = paths[0].name
-    for name, said in names.items():
-        if said != names[first]:
+    for name, identifiers in names.items():
+        if identifiers != names[first]:
             reason = f"{first} and {name} do not lead to one LUN: they tell different names in VPD page 83h"
             yield reason, remedy

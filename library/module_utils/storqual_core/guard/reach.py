@@ -37,15 +37,15 @@ def touched(
     machine: Machine, drives: Sequence[SysfsDrive], claims: Sequence[Claim], purpose: str, runner: Runner
 ) -> list[Reached]:
     """Every drive that the step reaches when it is done to the claimed drives, each path by itself."""
-    found: dict[str, Reached] = {}
+    neighbours: dict[str, Reached] = {}
     for claim in claims if purpose in STEPS else ():
         for drive in () if claim.file else matching(claim, drives):
             scope = "device"
             if purpose == "format" and drive.transport == "nvme" and _formats_alone(machine, drive, runner):
                 scope = "drive"
-            for each in reached(machine, drives, drive, scope):
-                found.setdefault(each.drive.name, each)
-    return list(found.values())
+            for neighbour in reached(machine, drives, drive, scope):
+                neighbours.setdefault(neighbour.drive.name, neighbour)
+    return list(neighbours.values())
 
 
 def _formats_alone(machine: Machine, drive: SysfsDrive, runner: Runner) -> bool:
@@ -73,11 +73,11 @@ def with_reached(
     return (*claims, *(claim for claim in others if matching(claim, near)))
 
 
-def strangers(found: Iterable[Reached], claims: Sequence[Claim]) -> Iterator[Reached]:
-    """The drives of `found` that no claim means."""
-    for each in found:
-        if not any(matching(claim, [each.drive]) for claim in claims):
-            yield each
+def strangers(neighbours: Iterable[Reached], claims: Sequence[Claim]) -> Iterator[Reached]:
+    """The drives of `neighbours` that no claim means."""
+    for neighbour in neighbours:
+        if not any(matching(claim, [neighbour.drive]) for claim in claims):
+            yield neighbour
 
 
 def with_card(
@@ -88,10 +88,10 @@ def with_card(
     An adapter's image and its reset are the whole card's, whichever of its functions they are sent to.
     """
     drives = read_drives(machine)
-    found = behind(machine, drives, [pci for pci in functions if pci], "adapter")
-    near, known = [each.drive for each in found], {claim.id for claim in claims}
+    neighbours = behind(machine, drives, [pci for pci in functions if pci], "adapter")
+    near, known = [neighbour.drive for neighbour in neighbours], {claim.id for claim in claims}
     every = (*claims, *(claim for claim in beside if claim.id not in known and matching(claim, near)))
-    return every, list(strangers(found, every))
+    return every, list(strangers(neighbours, every))
 
 
 def objection(stranger: Reached, step: str, carries: str = "") -> tuple[str, str, str]:

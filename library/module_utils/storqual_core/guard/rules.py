@@ -101,7 +101,7 @@ def decide(
         if drive is None:
             refusals.extend(_mismatch(claim, snapshot))
             continue
-        refusals.extend(one for path in matching(claim, snapshot.drives) for one in _identity(claim, path))
+        refusals.extend(refusal for path in matching(claim, snapshot.drives) for refusal in _identity(claim, path))
         refusals.extend(_use(claim, drive, snapshot, rule, volumes))
         name = _named(claim, drive)
         refusals.extend(Refusal(name, reason, remedy) for reason, remedy in snapshot.luns.get(claim.id, ()))
@@ -124,12 +124,12 @@ def chosen(claim: Claim, snapshot: GuardSnapshot) -> SysfsDrive | None:
 
     They are paths to one drive when its multipath device is over them, or when each is a declared one.
     """
-    found = matching(claim, snapshot.drives)
-    if len(found) <= 1:
-        return found[0] if found else None
-    tops = [{layer.name for layer in snapshot.layers.get(drive.name, ()) if layer.multipath} for drive in found]
-    ways = (snapshot.ways.get(drive.name, ()) for drive in found)
-    return found[0] if set.intersection(*tops) or each_declared(claim.routes, ways) else None
+    matches = matching(claim, snapshot.drives)
+    if len(matches) <= 1:
+        return matches[0] if matches else None
+    tops = [{layer.name for layer in snapshot.layers.get(drive.name, ()) if layer.multipath} for drive in matches]
+    ways = (snapshot.ways.get(drive.name, ()) for drive in matches)
+    return matches[0] if set.intersection(*tops) or each_declared(claim.routes, ways) else None
 
 
 def topmost(drive: SysfsDrive, snapshot: GuardSnapshot) -> str:
@@ -153,10 +153,10 @@ def _twice(claims: Sequence[Claim], snapshot: GuardSnapshot) -> Iterator[Refusal
 
 
 def _mismatch(claim: Claim, snapshot: GuardSnapshot) -> Iterator[Refusal]:
-    found = matching(claim, snapshot.drives)
-    if found:
-        names = ", ".join(drive.name for drive in found)
-        reason = f"{len(found)} devices of this bench answer to that name ({names})"
+    matches = matching(claim, snapshot.drives)
+    if matches:
+        names = ", ".join(drive.name for drive in matches)
+        reason = f"{len(matches)} devices of this bench answer to that name ({names})"
         yield Refusal(
             _named(claim), reason, "set up multipath for the paths of one drive, or find out which drive is a copy"
         )
@@ -294,10 +294,10 @@ def _remedy(use: str) -> str:
 
 def _unnamed(claims: Sequence[Claim], snapshot: GuardSnapshot) -> Iterator[Refusal]:
     """Open files and exports that may be any device: nobody can say that they are none of these drives."""
-    for told in snapshot.unnamed:
+    for sentence in snapshot.unnamed:
         for claim in claims:
             if not claim.file:
-                reason = f"it cannot be ruled out that a program writes to it: {told}"
+                reason = f"it cannot be ruled out that a program writes to it: {sentence}"
                 yield Refusal(_named(claim, chosen(claim, snapshot)), reason, "end that")
 
 

@@ -210,13 +210,13 @@ def own_volumes(machine: Machine, state_dir: str, claims: Sequence[Claim]) -> tu
     Raises StorqualError when the list of what storqual made cannot be read.
     """
     made = Ledger.read(machine.path(state_dir)).made
-    found = []
+    volumes = []
     for name in machine.names("/sys/block"):
         array = machine.text(f"/sys/block/{name}/md/uuid").lower()
         members = tuple(claim.id for claim in claims if array and array in made.get(claim.id, ()))
         if members:
-            found.append(VolumeClaim(name, block_node(name), array, members))
-    return tuple(found)
+            volumes.append(VolumeClaim(name, block_node(name), array, members))
+    return tuple(volumes)
 
 
 END = 8 << 20

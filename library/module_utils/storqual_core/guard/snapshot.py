@@ -143,7 +143,7 @@ def _look(
         for name, claim in wanted.items()
     }
     states = {volume.id: _volume(machine, volume, held, contents=contents, runner=runner) for volume in volumes}
-    tops = set(wanted) | {layer.name for found in layers.values() for layer in found if layer.multipath}
+    tops = set(wanted) | {layer.name for stack in layers.values() for layer in stack if layer.multipath}
     tops |= {state.name for state in states.values() if state.name}
     nodes = {name: node_of(machine, name) for name in tops}
     jobs: dict[str, list[_Job]] = {}
@@ -192,7 +192,7 @@ def _lasting(machine: Machine, unnamed: Sequence[str]) -> tuple[str, ...]:
         return ()
     machine.wait(_AGAIN_S)
     later = read_open_files(machine).unnamed
-    return tuple(told for told in unnamed if told in later)
+    return tuple(program for program in unnamed if program in later)
 
 
 @dataclass(frozen=True)
@@ -209,19 +209,19 @@ def _read_contents(jobs: Mapping[str, Sequence[_Job]], runner: Runner) -> dict[s
 
     Waiting for drives is nearly all of it, and a preflight looks at every drive of a bench.
     """
-    found: dict[str, Content] = {}
+    contents: dict[str, Content] = {}
 
     def read(of_adapter: Sequence[_Job]) -> None:
         for job in of_adapter:
-            if job.claim not in found:
-                found[job.claim] = read_content(job.path, job.claim, job.size, runner=runner)
+            if job.claim not in contents:
+                contents[job.claim] = read_content(job.path, job.claim, job.size, runner=runner)
 
     threads = [threading.Thread(target=read, args=(of_adapter,)) for of_adapter in jobs.values()]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return found
+    return contents
 
 
 def _layer(machine: Machine, name: str, wwn: str, runner: Runner) -> Layer:
@@ -258,12 +258,12 @@ def _is_map_of(machine: Machine, name: str, wwn: str, runner: Runner) -> bool:
 def _volume(
     machine: Machine, volume: VolumeClaim, held: Mapping[str, str], *, contents: bool, runner: Runner
 ) -> VolumeState:
-    found = resolve(machine, volume.path)
-    name = found.names[0] if len(found.names) == 1 and found.kind == "block" else ""
-    problem = found.problem or ("" if name else f"{volume.path} is not a block device")
+    device = resolve(machine, volume.path)
+    name = device.names[0] if len(device.names) == 1 and device.kind == "block" else ""
+    problem = device.problem or ("" if name else f"{volume.path} is not a block device")
     node = node_of(machine, name) if name else ""
     content = None
     if contents and node:
         size = (machine.number(f"/sys/class/block/{name}/size") or 0) * 512
         content = read_content(held.get(name) or machine.path(node), volume.id, size, runner=runner)
-    return VolumeState(name, node, found.disks, problem, content)
+    return VolumeState(name, node, device.disks, problem, content)

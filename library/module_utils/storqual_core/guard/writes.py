@@ -95,14 +95,14 @@ class Quiet:
             for process in self._watch.processes()
         )
         self._watch.close()
-        told = {}
+        uses = {}
         for name, before in self._before.items():
             now = _counters(machine, name)
             if before.written is None or now.written is None:
-                told[name] = "the kernel does not count what is written to it"
+                uses[name] = "the kernel does not count what is written to it"
             elif before.written != now.written or now.under_way:
-                told[name] = "it is being written to" + (f" by {who}" if who else ", and the program is not known")
-        return told
+                uses[name] = "it is being written to" + (f" by {who}" if who else ", and the program is not known")
+        return uses
 
 
 def _counters(machine: Machine, name: str) -> _Counters:

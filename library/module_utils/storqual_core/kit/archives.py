@@ -36,31 +36,31 @@ def _read(stream: IO[bytes], most: int) -> bytes:
 
 def _external(*words: str) -> Callable[[bytes], bytes]:
     def filtered(data: bytes) -> bytes:
-        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said:
-            given.write(data)
-            given.seek(0)
+        with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stderr:
+            stdin.write(data)
+            stdin.seek(0)
             try:
-                program = subprocess.Popen(list(words), stdin=given, stdout=subprocess.PIPE, stderr=said)
+                program = subprocess.Popen(list(words), stdin=stdin, stdout=subprocess.PIPE, stderr=stderr)
             except FileNotFoundError as problem:
-                told = f"`{words[0]}` is not installed on this machine, and the data is packed with it"
-                raise ToolError(told) from problem
+                message = f"`{words[0]}` is not installed on this machine, and the data is packed with it"
+                raise ToolError(message) from problem
             watch = threading.Timer(_LIMIT_S, program.kill)
             watch.start()
             try:
                 assert program.stdout is not None  # noqa: S101 - it is a pipe
-                found = _read(program.stdout, MOST + 1)
+                output = _read(program.stdout, MOST + 1)
                 if not watch.is_alive():
                     raise ToolError(f"`{words[0]}` did not end within {_LIMIT_S} s")
             finally:
                 watch.cancel()
                 program.kill()
                 program.communicate()
-            said.seek(0)
-            if not found:
+            stderr.seek(0)
+            if not output:
                 raise ToolError(
-                    f"`{words[0]}` returned nothing: {said.read().decode('utf-8', 'replace').strip()[:200]}"
+                    f"`{words[0]}` returned nothing: {stderr.read().decode('utf-8', 'replace').strip()[:200]}"
                 )
-        return found
+        return output
 
     return filtered
 
@@ -101,10 +101,10 @@ _FORMATS: Sequence[_Format] = (
 
 
 def _format_of(data: bytes) -> _Format:
-    found = next((known for known in _FORMATS if data.startswith(known.magic)), None)
-    if found is None:
+    packing = next((known for known in _FORMATS if data.startswith(known.magic)), None)
+    if packing is None:
         raise ToolError(f"data packed in an unknown way (it begins with {data[:6].hex()})")
-    return found
+    return packing
 
 
 def magic_of(data: bytes) -> bytes:
@@ -119,12 +119,12 @@ def unpack(data: bytes) -> bytes:
     """
     function = _format_of(data).unpack
     try:
-        found = function(data)
+        content = function(data)
     except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as problem:
         raise ToolError(f"packed data is broken: {problem}") from problem
-    if len(found) > MOST:
+    if len(content) > MOST:
         raise ToolError(f"packed data of {len(data)} bytes unpacks to more than {MOST >> 20} MiB, expected less")
-    return found
+    return content
 
 
 def pack(data: bytes, magic: bytes) -> bytes:
@@ -134,8 +134,8 @@ def pack(data: bytes, magic: bytes) -> bytes:
 
 def pack_like(name: str, data: bytes) -> bytes:
     """`data` packed as the ending of a file's name says (`x.ko.xz`); as it is for another ending."""
-    found = next((known for known in _FORMATS if name.endswith(known.suffix)), None)
-    return found.pack(data) if found else data
+    packing = next((known for known in _FORMATS if name.endswith(known.suffix)), None)
+    return packing.pack(data) if packing else data
 
 
 MAGICS = (b"070701", b"070702")

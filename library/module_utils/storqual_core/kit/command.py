@@ -79,8 +79,8 @@ class Completed:
     def last_words(self, *, of: str = "stderr") -> str:
         """The last line of what it said, made visible: of `stderr` or `stdout` as `of` says, else of the other."""
         other = "stdout" if of == "stderr" else "stderr"
-        said = getattr(self, of).strip() or getattr(self, other).strip() or "no message"
-        return visible(said.splitlines()[-1].strip())[:200]
+        text = getattr(self, of).strip() or getattr(self, other).strip() or "no message"
+        return visible(text.splitlines()[-1].strip())[:200]
 
     def failure(self, what: str, *, of: str = "stderr") -> ToolError:
         """The error that says `what` is not so, with the tool's last words, its status and the command."""

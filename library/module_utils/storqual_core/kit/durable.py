@@ -120,12 +120,12 @@ def read_regular(path: Path, largest: int, remedy: str = "") -> bytes:
     return data
 
 
-def _check(path: Path, found: os.stat_result, largest: int, remedy: str) -> None:
-    kind = kind_of(found.st_mode)
+def _check(path: Path, status: os.stat_result, largest: int, remedy: str) -> None:
+    kind = kind_of(status.st_mode)
     if kind:
         raise BadInputError([f"{path}: this is {kind}; expected a regular file"])
-    if found.st_size > largest:
-        raise BadInputError([_too_large(path, f"{found.st_size} bytes", largest, remedy)])
+    if status.st_size > largest:
+        raise BadInputError([_too_large(path, f"{status.st_size} bytes", largest, remedy)])
 
 
 def _too_large(path: Path, size: str, largest: int, remedy: str) -> str:

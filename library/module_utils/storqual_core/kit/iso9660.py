@@ -69,9 +69,9 @@ def _files(stream: BinaryIO, image: str) -> Iterator[DiscFile]:
     if False not in roots:
         raise ToolError(f"{image} is no disc image (ISO 9660): it has no primary volume")
     reader = _Folders(stream, image)
-    found = list(reader.walk(roots[False], joliet=False))
+    files = list(reader.walk(roots[False], joliet=False))
     if reader.rock_ridge or True not in roots:
-        yield from found
+        yield from files
     else:
         yield from _Folders(stream, image).walk(roots[True], joliet=True)
 

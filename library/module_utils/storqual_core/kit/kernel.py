@@ -37,12 +37,12 @@ _LOOP_INFO64 = struct.Struct("=QQQ208x")  # device of the file system, inode, nu
 _EVENT = struct.Struct("=IBBHQii")  # length, version, reserved, length of this head, what, descriptor, process
 
 
-def share_open_files(one: int, other: int) -> bool:
+def share_open_files(thread: int, other: int) -> bool:
     """Whether two threads have one and the same table of open files; False where the kernel does not tell."""
     number = _KCMP.get(platform.machine())
     if number is None:
         return False
-    return bool(_LIBC.syscall(number, one, other, _KCMP_FILES, 0, 0) == 0)
+    return bool(_LIBC.syscall(number, thread, other, _KCMP_FILES, 0, 0) == 0)
 
 
 def loop_source(path: str) -> tuple[int, int, int]:
@@ -74,10 +74,10 @@ def lists_registered_files() -> bool:
 
 
 def counts_waiting_files() -> bool:
-    one, other = socket.socketpair(socket.AF_UNIX)
-    with one, other:
+    left, right = socket.socketpair(socket.AF_UNIX)
+    with left, right:
         try:
-            return "scm_fds:" in Path(f"/proc/self/fdinfo/{one.fileno()}").read_text(encoding="ascii")
+            return "scm_fds:" in Path(f"/proc/self/fdinfo/{left.fileno()}").read_text(encoding="ascii")
         except OSError:
             return False
 
@@ -122,8 +122,8 @@ class WriteWatch:
             self._group = start(_INIT_FLAGS, os.O_RDONLY | os.O_CLOEXEC)
         self.works = self._group >= 0
         for path in paths if self.works else ():
-            asked = ctypes.c_uint64(_MODIFY | _CLOSE_WRITE)
-            marked = _LIBC.fanotify_mark(self._group, _MARK_ADD, asked, _AT_FDCWD, os.fsencode(path))
+            mask = ctypes.c_uint64(_MODIFY | _CLOSE_WRITE)
+            marked = _LIBC.fanotify_mark(self._group, _MARK_ADD, mask, _AT_FDCWD, os.fsencode(path))
             self.works = self.works and marked == 0
 
     def __enter__(self) -> WriteWatch:
@@ -137,7 +137,7 @@ class WriteWatch:
         return sorted(self.events() - {os.getpid()})
 
     def events(self) -> set[int]:
-        found: set[int] = set()
+        processes: set[int] = set()
         while self._group >= 0:
             try:
                 events = os.read(self._group, 65536)
@@ -148,9 +148,9 @@ class WriteWatch:
                 length, _, _, _, _, descriptor, process = _EVENT.unpack_from(events, place)
                 if descriptor >= 0:
                     os.close(descriptor)
-                found.add(process)
+                processes.add(process)
                 place += max(length, _EVENT.size)
-        return found
+        return processes
 
     def close(self) -> None:
         if self._group >= 0:
@@ -169,7 +169,7 @@ Options = Mapping[str, Mapping[str, str]]
 
 def declared_options(options: Mapping[str, object]) -> dict[str, dict[str, str]]:
     """Options as a drop declares them, `{module: {parameter: value}}`. Raises BadInputError with every problem."""
-    found: dict[str, dict[str, str]] = {}
+    modules: dict[str, dict[str, str]] = {}
     problems = []
     for module, parameters in options.items():
         if not _NAME.match(module):
@@ -177,7 +177,7 @@ def declared_options(options: Mapping[str, object]) -> dict[str, dict[str, str]]
         elif not isinstance(parameters, Mapping) or not parameters:
             problems.append(f"{module}: found {parameters!r}, expected {{parameter: value}}")
         else:
-            mine = found.setdefault(module.replace("-", "_"), {})
+            values = modules.setdefault(module.replace("-", "_"), {})
             for name, value in parameters.items():
                 text = _text(value)
                 if not _NAME.match(str(name)):
@@ -185,10 +185,10 @@ def declared_options(options: Mapping[str, object]) -> dict[str, dict[str, str]]
                 elif text is None:
                     problems.append(f"{module}.{name}: found {value!r}, expected one printable word")
                 else:
-                    mine[str(name)] = text
+                    values[str(name)] = text
     if problems:
         raise BadInputError(problems)
-    return found
+    return modules
 
 
 def _text(value: object) -> str | None:
@@ -206,7 +206,7 @@ def parse_options(text: str) -> dict[str, dict[str, str]]:
 
     A line goes on after a backslash; a parameter without a value is a flag and has an empty one. Raises ToolError.
     """
-    found: dict[str, dict[str, str]] = {}
+    options: dict[str, dict[str, str]] = {}
     for line in text.replace("\\\n", " ").splitlines():
         words = line.split(None, 2)
         if len(words) < 3 or words[0] != "options":
@@ -217,8 +217,8 @@ def parse_options(text: str) -> dict[str, dict[str, str]]:
             raise ToolError(f"an options line of modprobe is not understood ({problem}): {line[:120]!r}") from problem
         for pair in pairs:
             name, _, value = pair.partition("=")
-            found.setdefault(words[1].replace("-", "_"), {})[name] = value
-    return found
+            options.setdefault(words[1].replace("-", "_"), {})[name] = value
+    return options
 
 
 def in_file(text: str | None) -> dict[str, dict[str, str]]:
@@ -236,11 +236,11 @@ def compose(options: Options) -> str | None:
     return _HEAD + "".join(lines) if lines else None
 
 
-def same_value(one: str, other: str) -> bool:
+def same_value(text: str, other: str) -> bool:
     """Whether the kernel's text of a parameter is the declared value: `Y` is 1, `0x10` is 16."""
-    if one == other:
+    if text == other:
         return True
-    lowered = one.strip().lower(), other.strip().lower()
+    lowered = text.strip().lower(), other.strip().lower()
     for words in (_TRUE, _FALSE):
         if all(word in words for word in lowered):
             return True

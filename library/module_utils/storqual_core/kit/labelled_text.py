@@ -69,14 +69,14 @@ def find_objects(text: str) -> tuple[list[dict[str, Any]], str]:
 
 def the_object(text: str, tool: str, key: str = "") -> dict[str, Any]:
     """The first object in `text` (with `key` the first that has it). Raises ToolError with what was said instead."""
-    found, rest = find_objects(text)
-    for body in found:
+    objects, rest = find_objects(text)
+    for body in objects:
         if not key or key in body:
             return body
-    if found:
-        told = next((as_text(found[0][name]) for name in found[0] if plain_label(name) in _COMPLAINTS), "")
-        said = told or f"but one with {', '.join(found[0]) or 'nothing in it'}"
-        raise ToolError(f"{tool} printed no JSON object with {key!r}, {said}"[:300])
+    if objects:
+        complaint = next((as_text(objects[0][name]) for name in objects[0] if plain_label(name) in _COMPLAINTS), "")
+        reason = complaint or f"but one with {', '.join(objects[0]) or 'nothing in it'}"
+        raise ToolError(f"{tool} printed no JSON object with {key!r}, {reason}"[:300])
     raise ToolError(f"{tool} printed no JSON object: {why_unread(rest)}")
 
 
@@ -280,12 +280,12 @@ def respelt(value: object, names: Mapping[str, str]) -> object:
         return [respelt(inner, names) for inner in value]
     if not isinstance(value, dict):
         return value
-    found: dict[str, object] = {}
+    fields: dict[str, object] = {}
     for key, inner in value.items():
         printed = str(key)
         name = names.get(plain_label(printed), printed)
-        found[printed if name in value and name != printed else name] = respelt(inner, names)
-    return found
+        fields[printed if name in value and name != printed else name] = respelt(inner, names)
+    return fields
 
 
 class Fields:
@@ -337,14 +337,14 @@ def labelled(lines: Iterable[str]) -> tuple[dict[str, str], list[str]]:
 
     A label that comes again is kept as `label #2`.
     """
-    found = Fields()
+    fields = Fields()
     notes = []
     for line in read_lines("\n".join(lines)):
         if line.labelled:
-            found.add(line.label, line.value)
+            fields.add(line.label, line.value)
         elif line.text.strip("-=* \t\r"):
             notes.append(line.text)
-    return found.printed(), notes
+    return fields.printed(), notes
 
 
 def normal_label(label: str) -> str:

@@ -56,7 +56,7 @@ class Owner:
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> Owner:
         """Raises KeyError, TypeError and ValueError for anything else."""
-        texts = {one.name: str(body[one.name])[:_LARGEST] for one in fields(cls) if one.name != "lapse_s"}
+        texts = {entry.name: str(body[entry.name])[:_LARGEST] for entry in fields(cls) if entry.name != "lapse_s"}
         datetime.fromisoformat(texts["until"])
         return cls(**texts, lapse_s=float(body.get("lapse_s", LAPSE_S)))
 
@@ -356,7 +356,7 @@ class LeaseBook:
 
     def _out(self, body: Any) -> Out | None:  # noqa: ANN401 - any JSON
         try:
-            out = None if body is None else Out(**{one.name: str(body[one.name]) for one in fields(Out)})
+            out = None if body is None else Out(**{entry.name: str(body[entry.name]) for entry in fields(Out)})
             until = datetime.fromisoformat(out.until).timestamp() if out is not None and out.until else None
         except (KeyError, TypeError, ValueError) as problem:
             raise self._unreadable(repr(problem)) from problem

@@ -240,10 +240,10 @@ def remove_after_proof(lock: BenchLock, read_back: Mapping[str, Any]) -> None:
         raise ForeignStateError(saved_path(lock.state_dir), saved)
     missing = object()
     wrong = [
-        f"{key}: found {'nothing' if found is missing else repr(found)}, expected {value!r}"
+        f"{key}: found {'nothing' if reading is missing else repr(reading)}, expected {value!r}"
         for key, value in sorted(saved.values.items())
-        for found in [read_back.get(key, missing)]
-        if found is missing or found != value
+        for reading in [read_back.get(key, missing)]
+        if reading is missing or reading != value
     ]
     if wrong:
         raise StorqualError("the bench was not restored to the state in which it was found:\n" + "\n".join(wrong))

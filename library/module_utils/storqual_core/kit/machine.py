@@ -139,16 +139,16 @@ class Machine:
     def node(self, path: str) -> Node | None:
         """What `path` leads to after following links; for a file the device that its file system reports."""
         try:
-            found = os.stat(self.path(path))
+            status = os.stat(self.path(path))
         except OSError:
             return None
-        if stat.S_ISBLK(found.st_mode):
-            return Node("block", os.major(found.st_rdev), os.minor(found.st_rdev))
-        if stat.S_ISCHR(found.st_mode):
-            return Node("char", os.major(found.st_rdev), os.minor(found.st_rdev))
-        kind = "file" if stat.S_ISREG(found.st_mode) else "other"
-        inode = found.st_ino if kind == "file" else 0
-        return Node(kind, os.major(found.st_dev), os.minor(found.st_dev), inode)
+        if stat.S_ISBLK(status.st_mode):
+            return Node("block", os.major(status.st_rdev), os.minor(status.st_rdev))
+        if stat.S_ISCHR(status.st_mode):
+            return Node("char", os.major(status.st_rdev), os.minor(status.st_rdev))
+        kind = "file" if stat.S_ISREG(status.st_mode) else "other"
+        inode = status.st_ino if kind == "file" else 0
+        return Node(kind, os.major(status.st_dev), os.minor(status.st_dev), inode)
 
     def busy(self, path: str) -> str:
         """Why a device node cannot be opened exclusively, as part of a sentence; `` when it can be."""
@@ -161,8 +161,8 @@ class Machine:
         return ""
 
     def opened(self, descriptor: int) -> str:
-        found = os.fstat(descriptor).st_rdev
-        return f"{os.major(found)}:{os.minor(found)}"
+        device = os.fstat(descriptor).st_rdev
+        return f"{os.major(device)}:{os.minor(device)}"
 
     def loop_source(self, path: str) -> Node | None:
         """What the kernel has for the loop device at `path`: a block device, or a file as `node` tells it."""

@@ -126,8 +126,8 @@ def finish(
 
 def _failure(problem: Exception, done: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(problem, StorqualError):
-        told = {"msg": _unexpected(problem), "exception": traceback.format_exc(), "storqual_exit_code": 2}
-        return {**done, **told, "changed": True}
+        failure = {"msg": _unexpected(problem), "exception": traceback.format_exc(), "storqual_exit_code": 2}
+        return {**done, **failure, "changed": True}
     result = {"msg": str(problem), "changed": False, **done, "storqual_exit_code": problem.exit_code}
     if isinstance(problem, PartialError):
         result["steps"] = [*done.get("steps", ()), *problem.steps]

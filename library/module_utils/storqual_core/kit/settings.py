@@ -414,12 +414,12 @@ def find(section: str, name: str) -> Setting:
 
 def disturbed_by(section: str, name: str) -> tuple[str, ...]:
     """The names of a section that a write of `name` may change, and so on. Raises BadInputError."""
-    found: list[str] = []
+    hits: list[str] = []
     left = list(find(section, name).disturbs)
     while left:
-        found.append(left.pop(0))
-        left += [hit for hit in find(section, found[-1]).disturbs if hit not in (*found, *left)]
-    return tuple(found)
+        hits.append(left.pop(0))
+        left += [hit for hit in find(section, hits[-1]).disturbs if hit not in (*hits, *left)]
+    return tuple(hits)
 
 
 MEMBERS, RAID_LEVEL = "raid.members", "raid.level"
@@ -491,10 +491,10 @@ def _known(
     missing = sorted(set(needed) - set(entries))
     unknown = sorted(set(entries) - {*needed, *optional})
     if missing or unknown:
-        told = [f"needs {', '.join(missing)}"] * bool(missing) + [f"does not know {', '.join(unknown)}"] * bool(
+        problems = [f"needs {', '.join(missing)}"] * bool(missing) + [f"does not know {', '.join(unknown)}"] * bool(
             unknown
         )
-        raise ValueError("; ".join(told))
+        raise ValueError("; ".join(problems))
     return entries
 
 
@@ -575,12 +575,12 @@ def _drive_numbers(setting: Setting, value: object) -> dict[str, int]:
 
 def _cpu_lists(setting: Setting, value: object) -> dict[str, list[int]]:
     """CPU numbers by adapter alias, sorted; none is no list."""
-    found = {}
+    lists = {}
     for alias, cpus in _mapping(setting, value).items():
         if not isinstance(cpus, (list, tuple)) or not cpus:
             raise ValueError(f"{alias}: {cpus!r} is not a list of CPU numbers")
-        found[alias] = sorted({_integer(setting, cpu) for cpu in cpus})
-    return found
+        lists[alias] = sorted({_integer(setting, cpu) for cpu in cpus})
+    return lists
 
 
 LINK_RATES = ("1.5 Gbit", "3.0 Gbit", "6.0 Gbit", "12.0 Gbit", "22.5 Gbit")
@@ -589,8 +589,8 @@ LINK_RATES = ("1.5 Gbit", "3.0 Gbit", "6.0 Gbit", "12.0 Gbit", "22.5 Gbit")
 
 def _link_rate(_setting: Setting, value: object) -> str:
     """`3 Gbit`, `3.0 Gbit/s` and `3` are `3.0 Gbit`."""
-    found = re.fullmatch(r"([0-9]{1,2}(?:\.[0-9])?)(?: ?Gbit(?:/s)?)?", str(value).strip())
-    rate = f"{float(found.group(1)):.1f} Gbit" if found else ""
+    match = re.fullmatch(r"([0-9]{1,2}(?:\.[0-9])?)(?: ?Gbit(?:/s)?)?", str(value).strip())
+    rate = f"{float(match.group(1)):.1f} Gbit" if match else ""
     if rate not in LINK_RATES:
         raise ValueError(f"{value!r} is not one of {', '.join(LINK_RATES)}")
     return rate
@@ -684,7 +684,7 @@ def _checked(section: str, name: str, value: object) -> tuple[object, list[str]]
 def check_section(section: str, values: Mapping[str, object]) -> dict[str, object]:
     """All values of one section in their plain form. Raises BadInputError with every problem, not only the first."""
     checked = {name: _checked(section, name, value) for name, value in values.items()}
-    problems = [problem for _, found in checked.values() for problem in found]
+    problems = [problem for _, reasons in checked.values() for problem in reasons]
     if problems:
         raise BadInputError(problems)
     return {name: value for name, (value, _) in checked.items()}

@@ -56,7 +56,7 @@ def throttle_options(
     throttle: Mapping[str, object], adapters: Mapping[str, Any], bench: OptionsBench
 ) -> dict[str, dict[str, str]]:
     """The module options that mean these throttles. Raises BadInputError with every adapter that has none."""
-    found: dict[str, dict[str, str]] = {}
+    options: dict[str, dict[str, str]] = {}
     problems = []
     places = find_adapters(bench.machine, adapters, throttle) if throttle else {}
     for alias, value in throttle.items():
@@ -68,15 +68,15 @@ def throttle_options(
                 "declare drive.queue_depth, or nvram.execution_throttle where the adapter keeps one"
             )
             continue
-        other = found.get(module, {}).get(parameter.name)
+        other = options.get(module, {}).get(parameter.name)
         if other is not None and other != str(value):
             problems.append(
                 f"adapter {alias}: {module} has one queue depth for all its adapters, {other} and {value}"
             )
-        found.setdefault(module, {})[parameter.name] = str(value)
+        options.setdefault(module, {})[parameter.name] = str(value)
     if problems:
         raise BadInputError(problems)
-    return found
+    return options
 
 
 def _prove(
@@ -130,17 +130,17 @@ def _watch(
     }
     higher = {drive: seen for drive, seen in depths.items() if isinstance(seen, int) and seen > depth}
     if higher:
-        told = ", ".join(f"{drive} {seen}" for drive, seen in higher.items())
-        return False, f"the driver gave drives a higher queue depth than {depth}: {told}"
-    given = sum(seen == depth for seen in depths.values())
-    words = f"the driver gave {given} of {len(depths)} drives a queue depth of {depth}"
+        drives = ", ".join(f"{drive} {seen}" for drive, seen in higher.items())
+        return False, f"the driver gave drives a higher queue depth than {depth}: {drives}"
+    count = sum(seen == depth for seen in depths.values())
+    words = f"the driver gave {count} of {len(depths)} drives a queue depth of {depth}"
     if seconds <= 0:
-        return (True if given == len(depths) else None), words
+        return (True if count == len(depths) else None), words
     outcomes = [
         judge_queue_depth(depth, observe_in_flight(target.disks[0], min(2 * depth, depth + 32), seconds, sysfs))
         for target in targets.values()
     ]
-    failed = [told for proven, told in outcomes if proven is False]
+    failed = [reason for proven, reason in outcomes if proven is False]
     if failed:
         return False, f"{words}; {failed[0]}"
     shown = sum(proven is True for proven, _ in outcomes)

@@ -138,12 +138,12 @@ class Apply:
         self.doing = ""
 
     def done(self) -> dict[str, Any]:
-        told = asdict(self._report)
+        report = asdict(self._report)
         return {
             "changed": self._changed,
             "subsystem": self.doing,
-            "steps": told["steps"],
-            "settings": told["settings"],
+            "steps": report["steps"],
+            "settings": report["settings"],
         }
 
     def run(self) -> dict[str, Any]:
@@ -175,10 +175,10 @@ class Apply:
         return self._result(Pause({}), {"stage": "raid"} if self._progress else {})
 
     def _result(self, pause: Pause, resume: Mapping[str, Any]) -> dict[str, Any]:
-        told = {name: value for name, value in asdict(self._report).items() if name != "throttle"}
+        report = {name: value for name, value in asdict(self._report).items() if name != "throttle"}
         return {
             "changed": self._changed,
-            **told,
+            **report,
             "diff": self._diff,
             "progress": dict(self._progress),
             "needs": {"files": [], "package": {}, "controller": {}, **pause.needs},
@@ -277,9 +277,9 @@ class Apply:
     def _by_controller(self, image: Mapping[str, Any], state: Mapping[str, Any]) -> Pause | None:
         """The same by the management controller: look, ask the guard, have it flash, look again."""
         brought, (alias,) = self._request.brought, image["adapters"]
-        asked = {"file": image["file"], "activation": image["firmware"]["activation"], "adapter": alias}
+        job = {"file": image["file"], "activation": image["firmware"]["activation"], "adapter": alias}
         if not state:
-            return Pause({"step": "look"}, needs={"controller": {**asked, "flash": False}})
+            return Pause({"step": "look"}, needs={"controller": {**job, "flash": False}})
         entries, target = brought.get("entries") or (), str(brought.get("target") or "")
         if state["step"] == "look":
             looked = judge_inventory(image["firmware"], alias, entries, target)
@@ -290,9 +290,7 @@ class Apply:
             request, bench = self._request, self._bench
             access = FlashAccess(request.state_dir, request.run, tuple(request.consent), bench.runner, bench.machine)
             guard_adapter(access, alias, request.adapters)
-            return Pause(
-                {"step": "flashed", "found": looked["found"]}, needs={"controller": {**asked, "flash": True}}
-            )
+            return Pause({"step": "flashed", "found": looked["found"]}, needs={"controller": {**job, "flash": True}})
         refuse_answer(alias, str(brought.get("answer") or ""))
         self._changed = True
         self._keep(
@@ -374,8 +372,8 @@ class Apply:
             self._keep({"changed": True, "steps": [f"kernel {kernel} would be installed and booted"]})
             return wanted, True, None
         panic = _PANIC if declared["panic_at_boot"] else ()
-        asked = replace(wanted, arguments=[*words, *panic])
-        self._keep(prepare_trial(asked, request.call, self._bench.system))
+        trial = replace(wanted, arguments=[*words, *panic])
+        self._keep(prepare_trial(trial, request.call, self._bench.system))
         reason = f"kernel {kernel}"
         pause = None if request.check else Pause({"trial": asdict(wanted)}, boot={"kind": "reboot", "reason": reason})
         return wanted, True, pause
@@ -455,7 +453,7 @@ class Apply:
         declared, request = self._request.declared["nvram"], self._request
         if not request.asks("nvram") or not any(declared.values()):
             return
-        asked = NvramRequest(
+        nvram_request = NvramRequest(
             declared["settings"],
             request.adapters,
             start_driver=request.start_driver,
@@ -463,7 +461,7 @@ class Apply:
             start=declared["start"],
             **request.where,
         )
-        result = provision_nvram(asked, NvramBench(self._bench.runner, self._bench.machine))
+        result = provision_nvram(nvram_request, NvramBench(self._bench.runner, self._bench.machine))
         self._keep(result)
         self._report.throttle = dict(result["throttle"])
 
@@ -472,10 +470,10 @@ class Apply:
         declared, request = self._request.declared["driver"], self._request
         wanted = declared["options"] or self._report.throttle or declared["options_as_found"]
         if request.asks("queue") and wanted:
-            asked = ThrottleRequest(
+            throttle_request = ThrottleRequest(
                 self._report.throttle, declared["options"], request.adapters, prove_s=request.prove_s, **request.where
             )
-            self._keep(provision_throttle(asked, self._options, self._bench.access))
+            self._keep(provision_throttle(throttle_request, self._options, self._bench.access))
 
     def _os_request(self) -> OsRequest:
         request, declared = self._request, self._request.declared["os"]
@@ -509,7 +507,7 @@ class Apply:
         pages, queue = request.asks("modepages"), request.asks("queue")
         if not (pages or queue) or not any(declared.values()):
             return
-        asked = DriveRequest(
+        drive_request = DriveRequest(
             declared["settings"],
             request.adapters,
             as_found=declared["as_found"],
@@ -518,7 +516,7 @@ class Apply:
             prove_s=request.prove_s,
             **request.where,
         )
-        self._keep(provision_drives(asked, access=self._bench.access))
+        self._keep(provision_drives(drive_request, access=self._bench.access))
 
     # volumes
 
@@ -536,12 +534,14 @@ class Apply:
         self, volumes: Sequence[Mapping[str, Any]], consent: Collection[str], *, only: bool, wait_s: float
     ) -> dict[str, Any]:
         request = self._request
-        asked = RaidRequest(volumes, request.adapters, consent=consent, only=only, wait_s=wait_s, **request.where)
+        raid_request = RaidRequest(
+            volumes, request.adapters, consent=consent, only=only, wait_s=wait_s, **request.where
+        )
         backends = volumes_of(
             request.state_dir, request.run, consent, machine=self._bench.machine, runner=self._bench.runner
         )
         result: dict[str, Any] = provision_volumes(
-            asked, backends, Chooser(request.adapters, self._bench.machine).tool
+            raid_request, backends, Chooser(request.adapters, self._bench.machine).tool
         )
         return result
 

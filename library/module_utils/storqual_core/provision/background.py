@@ -36,8 +36,8 @@ _PROGRESS = "{}: {} is under way ({:g} %)"
 
 def drivers_of(machine: Machine, addresses: Collection[str]) -> dict[str, str]:
     """The driver of each PCI function that has one."""
-    found = {address: machine.target(f"/sys/bus/pci/devices/{address}/driver") for address in addresses}
-    return {address: driver for address, driver in found.items() if driver}
+    drivers = {address: machine.target(f"/sys/bus/pci/devices/{address}/driver") for address in addresses}
+    return {address: driver for address, driver in drivers.items() if driver}
 
 
 def work_of_arrays(machine: Machine, addresses: Collection[str]) -> Iterator[str]:
@@ -77,14 +77,14 @@ class AdapterWatch(ToolAnswers):
         self._last: dict[tuple[str, str], int] = {}
         self.ask("the work of md arrays", lambda: self.work.extend(work_of_arrays(machine, addresses)))
         drivers = drivers_of(machine, addresses)
-        names = sorted({_WATCHED[each] for each in drivers.values() if each in _WATCHED})
+        names = sorted({_WATCHED[driver] for driver in drivers.values() if driver in _WATCHED})
         installed = [name for name in names if any(find_program(machine, program) for program in PROGRAMS[name])]
         self._tools: dict[str, ModuleType] = {name: TOOLS[name]() for name in installed}
         for name, tool in self._tools.items():
             for adapter in self.ask(f"the work of adapters, {name}", partial(tool.read_background, runner)) or ():
                 # one of which the tool tells no address may be any of them
                 if not adapter.pci or adapter.pci in addresses:
-                    self.work += [f"{_named(name, adapter)}: {said}" for said in adapter.work]
+                    self.work += [f"{_named(name, adapter)}: {task}" for task in adapter.work]
                     self.unread += [f"the work of {_named(name, adapter)}: {why}" for why in adapter.unread]
                     events = self._events(name, adapter.index) if log and "events" in offers(tool) else None
                     if events is not None:
@@ -97,7 +97,7 @@ class AdapterWatch(ToolAnswers):
 
     def findings(self, time: str) -> list[dict[str, Any]]:
         """What the adapters' logs have said since, from a warning on, as findings of a spool; `time` is now."""
-        found: list[dict[str, Any]] = []
+        findings: list[dict[str, Any]] = []
         for (name, index), last in self._last.items():
             events = self._events(name, index) or ()
             later = [event for event in events if (event.sequence or 0) > last and event.severity not in _QUIET]
@@ -107,7 +107,7 @@ class AdapterWatch(ToolAnswers):
                 lines.append(f"{head}: the events before {events[0].sequence} were not read, there were too many")
             serious = any(event.severity != "warning" for event in later)
             if lines:
-                found.append(
+                findings.append(
                     {
                         "kind": "adapter_fault",
                         "severity": "error" if serious else "warning",
@@ -117,7 +117,7 @@ class AdapterWatch(ToolAnswers):
                         "time": time,
                     }
                 )
-        return found
+        return findings
 
 
 def _named(tool: str, adapter: BackgroundWork | AdapterFacts) -> str:

@@ -253,13 +253,13 @@ def _machine(system: System) -> Machine:
 
 def last_words() -> list[dict[str, str]]:
     """What a panic left in pstore, newest kernel message dumps first; empty where the bench has none."""
-    found = []
+    dumps = []
     for folder in _PSTORE:
         for path in sorted(Path(folder).rglob("dmesg-*"), reverse=True):
             text = read_attribute(path)
             if text:
-                found.append({"name": str(path), "text": "\n".join(text.splitlines()[-_LAST_LINES:])})
-    return found
+                dumps.append({"name": str(path), "text": "\n".join(text.splitlines()[-_LAST_LINES:])})
+    return dumps
 
 
 def trial_mark(arguments: Sequence[str]) -> str:
@@ -568,8 +568,8 @@ def verify_trial(expected: TrialBoot, modules: Sequence[str], system: System) ->
     driver.
     """
     facts = read_facts(system, modules)
-    asked = (expected.kernel, expected.mark, expected.initramfs)
-    if (facts["running"], facts["trial"], facts["initramfs"]) != asked:
+    identity = (expected.kernel, expected.mark, expected.initramfs)
+    if (facts["running"], facts["trial"], facts["initramfs"]) != identity:
         default = (facts["default"] or {}).get("release", "")
         by_itself = "by itself " if facts["running"] == default and not facts["trial"] else ""
         image = f" with {expected.initramfs}" if expected.initramfs else ""
@@ -599,13 +599,13 @@ def _not_carried(name: str, loaded: Mapping[str, Any] | None, carried: Build | N
     """A driver that was not loaded from the initramfs on trial; it comes to the disk once this one is proven."""
     carries = " ".join((carried.srcversion, carried.version)) if carried else ""
     now = " ".join((loaded["srcversion"], loaded["version"])) if loaded else "nothing"
-    told = f"driver {name}: the initramfs on trial carries build {carries}, and {now} is loaded"
-    return [] if now == carries else [told]
+    sentence = f"driver {name}: the initramfs on trial carries build {carries}, and {now} is loaded"
+    return [] if now == carries else [sentence]
 
 
-def _stale(name: str, found: Mapping[str, Any], kernel: str, system: System, initrd: str) -> list[str]:
+def _stale(name: str, driver: Mapping[str, Any], kernel: str, system: System, initrd: str) -> list[str]:
     """A loaded driver that is not the one on disk: most often the initramfs was not rebuilt, which is looked up."""
-    loaded, disk = found["loaded"], found["disk"].get(kernel)
+    loaded, disk = driver["loaded"], driver["disk"].get(kernel)
     if loaded is None:
         if disk is None:
             return [f"kernel {kernel} has no driver {name}"]

@@ -144,39 +144,39 @@ def read_module_file(runner: Runner, path: str) -> ModuleFile:
 
 def objections(file: ModuleFile, sha256: str, machine: Machine, release: str, native: kmod.Build | None) -> list[str]:
     """Every reason against loading a module file. `native`: the kernel's own build, whose vermagic must agree."""
-    found = []
+    problems = []
     if sha256 and file.sha256 != sha256.lower():
-        found.append(f"{file.path}: its SHA-256 is {file.sha256}, {sha256} is declared")
+        problems.append(f"{file.path}: its SHA-256 is {file.sha256}, {sha256} is declared")
     words = file.build.vermagic.split()
     kernels = native.vermagic.split() if native is not None else []
     if words[0] != release:
-        found += _other_kernel(file, machine, release, kernels)
+        problems += _other_kernel(file, machine, release, kernels)
     elif kernels and kernels != words:
-        found.append(f"{file.path} is built as '{file.build.vermagic}', this kernel as '{' '.join(kernels)}'")
+        problems.append(f"{file.path} is built as '{file.build.vermagic}', this kernel as '{' '.join(kernels)}'")
     if not file.build.srcversion:
-        found.append(
+        problems.append(
             f"{file.path} has no srcversion, so that it could not be told from another build once it is loaded: "
             "build it with MODULE_VERSION, or with CONFIG_MODULE_SRCVERSION_ALL"
         )
     why = enforced(machine)
     if why and not file.signer:
-        found.append(f"{file.path} is not signed, and this kernel loads signed modules only ({why})")
-    return found
+        problems.append(f"{file.path} is not signed, and this kernel loads signed modules only ({why})")
+    return problems
 
 
 def _other_kernel(file: ModuleFile, machine: Machine, release: str, kernels: Sequence[str]) -> list[str]:
     """Why a module that was built for another kernel is not loaded; none where both have MODVERSIONS and fit."""
     words = file.build.vermagic.split()
-    told = f"{file.path} is built for kernel {words[0]}, but kernel {release} has to load it"
+    sentence = f"{file.path} is built for kernel {words[0]}, but kernel {release} has to load it"
     if "modversions" not in words or (kernels and "modversions" not in kernels):
-        return [told]
+        return [sentence]
     if kernels and kernels[1:] != words[1:]:
-        return [f"{told}: it is built as '{' '.join(words[1:])}', this kernel as '{' '.join(kernels[1:])}'"]
+        return [f"{sentence}: it is built as '{' '.join(words[1:])}', this kernel as '{' '.join(kernels[1:])}'"]
     try:
         fit = fit_of_file(file.path, machine, release)
     except ToolError as problem:
-        return [f"{told}: {problem}"]
-    return [] if fit.compatible else [f"{told}: {fit.words}"]
+        return [f"{sentence}: {problem}"]
+    return [] if fit.compatible else [f"{sentence}: {fit.words}"]
 
 
 def place_of(file: ModuleFile, release: str) -> str:
@@ -235,15 +235,15 @@ def driver_of(machine: Machine, pci: str) -> str:
 def adapters_of_module(machine: Machine, module: str) -> list[str]:
     """The PCI addresses that a loaded module drives, in order; a virtio driver's by the function below it."""
     folder = f"/sys/module/{module.replace('-', '_')}/drivers"
-    found: set[str] = set()
+    addresses: set[str] = set()
     for driver in machine.names(folder):
         for device in machine.names(f"{folder}/{driver}"):
             if device.count(":") == 2:
-                found.add(device)
+                addresses.add(device)
             elif device.startswith("virtio"):
                 place = machine.real(f"{folder}/{driver}/{device}")
-                found.add(os.path.basename(os.path.dirname(place)))  # noqa: PTH119, PTH120 - a path of the machine
-    return sorted(found)
+                addresses.add(os.path.basename(os.path.dirname(place)))  # noqa: PTH119, PTH120 - a path of the machine
+    return sorted(addresses)
 
 
 def holders_of(machine: Machine, module: str) -> list[str]:

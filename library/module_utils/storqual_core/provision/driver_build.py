@@ -107,15 +107,15 @@ class Wanted:
 
 def identifiers(bench: OptionsBench, module: str) -> dict[str, kmod.Build | None]:
     """The build of a module where it lies; the initramfs is the one that the running kernel was booted with."""
-    found = {
+    builds = {
         "loaded": kmod.loaded(module, bench.machine.path("/sys")),
         "disk": kmod.on_disk(bench.runner, [module], bench.kernel)[module],
     }
     initrd = f"/boot/{bench.booted_image}" if bench.booted_image else bench.initrd
     packed = builds_in(bench.machine.path(initrd), [module])[module] if initrd else None
     if packed is not None:
-        found["initramfs"] = packed
-    return found
+        builds["initramfs"] = packed
+    return builds
 
 
 def takes_boot(bench: OptionsBench, module: str, state_dir: str) -> str:
@@ -425,16 +425,16 @@ def stage_build(request: BuildRequest, bench: OptionsBench, system: System) -> d
         remember_boot(lock, system)
         remember_build(lock, bench, request.name, wanted, before["disk"], boots=True)
         name, steps = _make(request, bench, system, wanted, before)
-    told = result(request, before, before, steps)
-    return {**told, "initramfs": name, "boots": name != bench.booted_image}
+    outcome = result(request, before, before, steps)
+    return {**outcome, "initramfs": name, "boots": name != bench.booted_image}
 
 
 def unstage_builds(call: Call, bench: OptionsBench) -> dict[str, Any]:
     """Take builds of the run that came with a boot off the disk; `boots` when the former ones need a boot to run."""
     steps: list[str] = []
     saved = read_saved(Path(call.state_dir))
-    found = saved.values.get("boot.initramfs@bench", "") if saved else bench.booted_image
-    boots = bench.booted_image != found
+    image = saved.values.get("boot.initramfs@bench", "") if saved else bench.booted_image
+    boots = bench.booted_image != image
     for owner, memory in builds_of_run(call.state_dir).items():
         if not memory["boots"]:
             continue
@@ -442,7 +442,7 @@ def unstage_builds(call: Call, bench: OptionsBench) -> dict[str, Any]:
         if not call.check:
             with _locked(call):
                 steps += set_aside(bench, memory, call.state_dir)
-    return StepOutcome([], steps).result(identifiers={}, initramfs=found, boots=boots)
+    return StepOutcome([], steps).result(identifiers={}, initramfs=image, boots=boots)
 
 
 def put_on_disk(
@@ -571,9 +571,9 @@ def _is_made(image: Path, inputs: Sequence[str], state_dir: str) -> bool:
 def _needed(request: BuildRequest, bench: OptionsBench, system: System, name: str) -> set[str]:
     """The images of ours that are booted, were found or are named in an entry, and the one that is to come."""
     saved = read_saved(Path(request.call.state_dir))
-    found = saved.values.get("boot.images@bench", ()) if saved else ()
+    images = saved.values.get("boot.images@bench", ()) if saved else ()
     text = system.loader.custom_text() or ""
-    return {bench.booted_image, name, *found, *(each for each in own_images(system.boot) if each in text)}
+    return {bench.booted_image, name, *images, *(image for image in own_images(system.boot) if image in text)}
 
 
 def _write(boot: Path, name: str, image: bytes) -> None:
@@ -664,8 +664,8 @@ def _install(request: BuildRequest, bench: OptionsBench, wanted: Wanted, steps: 
     bench.packages.install_packages(bench.runner, request.files)
     built = dkms.built_for(dkms.status(bench.runner), wanted.version, bench.kernel) if wanted.version else [None]
     if not built:
-        said = dkms.last_build_words() or "no build log"
-        raise ToolError(f"{wanted.package} is installed, and DKMS has no driver of version {wanted.version}: {said}")
+        log = dkms.last_build_words() or "no build log"
+        raise ToolError(f"{wanted.package} is installed, and DKMS has no driver of version {wanted.version}: {log}")
     steps.append(f"{wanted.package} {wanted.package_version} installed")
 
 
@@ -692,8 +692,10 @@ def check_build(request: BuildRequest, wanted: Wanted, now: Builds) -> None:
     if now["loaded"] is None:
         raise ToolError(f"driver {request.module} is not loaded")
     if not is_there(replace(wanted, installed=True), now):
-        told = differing(now) or [f"disk {words_of(now['disk'])}, declared {wanted.version or request.sha256[:12]}"]
-        raise ToolError(f"driver {request.module} is not the declared build everywhere: {'; '.join(told)}")
+        problems = differing(now) or [
+            f"disk {words_of(now['disk'])}, declared {wanted.version or request.sha256[:12]}"
+        ]
+        raise ToolError(f"driver {request.module} is not the declared build everywhere: {'; '.join(problems)}")
 
 
 def remove_builds(call: Call, bench: OptionsBench) -> dict[str, Any]:

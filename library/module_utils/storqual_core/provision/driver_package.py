@@ -87,18 +87,18 @@ def read_package(bench: OptionsBench, files: Sequence[str], module: str) -> Driv
         files = [_of_disk(bench, files[0], module)]
     paths, packages = packages_in(bench.runner, files)
     contents: dict[str, bytes] = {}
-    found: dict[str, tuple[Nevra, str, str]] = {}
+    modules: dict[str, tuple[Nevra, str, str]] = {}
     for path, package in zip(paths, packages):
         carried = rpm.payload(path)
         contents.update(carried)
         for name in sorted(carried):
             match = _MODULE.fullmatch(name)
             if match:
-                found[name] = (package, match.group(1), match.group(2))
+                modules[name] = (package, match.group(1), match.group(2))
     named = ", ".join(Path(file).name for file in files)
-    mine = {name: each for name, each in found.items() if module_name(name) == module.replace("-", "_")}
+    mine = {name: each for name, each in modules.items() if module_name(name) == module.replace("-", "_")}
     if not mine:
-        there = ", ".join(sorted({module_name(name) for name in found})) or "none"
+        there = ", ".join(sorted({module_name(name) for name in modules})) or "none"
         raise ToolError(f"{named}: expected module {module}, found {there}")
     folder = Path(files[0]).parent / "modules"
     chosen = _for_kernel(bench, folder, {name: contents[name] for name in mine}, mine)
@@ -113,7 +113,7 @@ def _of_disk(bench: OptionsBench, image: str, module: str) -> str:
     """The package of a driver disk with a module that the kernel that is meant takes. Raises ToolError."""
     folder = Path(image).parent / "rpms"
     machine = os.uname().machine
-    found: dict[str, tuple[str, str]] = {}
+    packages: dict[str, tuple[str, str]] = {}
     for member in iso9660.list_files(image):
         name = member.path.rpartition("/")[2]
         package = split_file(name) if name.endswith(".rpm") else None
@@ -125,18 +125,18 @@ def _of_disk(bench: OptionsBench, image: str, module: str) -> str:
         for place, content in rpm.payload(path).items():
             match = _MODULE.fullmatch(place)
             if match and module_name(place) == module.replace("-", "_"):
-                found[path] = (match.group(1), _unpacked(Path(image).parent / "modules", module, content))
-    exact = [path for path, (release, _) in found.items() if release == bench.kernel]
+                packages[path] = (match.group(1), _unpacked(Path(image).parent / "modules", module, content))
+    exact = [path for path, (release, _) in packages.items() if release == bench.kernel]
     if exact:
         return exact[0]
     unfit = []
-    for path, (release, file) in sorted(found.items(), reverse=True):
+    for path, (release, file) in sorted(packages.items(), reverse=True):
         fit = fit_of_file(file, bench.machine, bench.kernel)
         if fit.compatible:
             return path
         unfit.append(f"{Path(path).name} for {release}: {fit.words}")
-    told = "; ".join(unfit) or f"it has no package for {machine} with that module"
-    raise ToolError(f"{Path(image).name}: no package with {module} for kernel {bench.kernel} ({told})")
+    reason = "; ".join(unfit) or f"it has no package for {machine} with that module"
+    raise ToolError(f"{Path(image).name}: no package with {module} for kernel {bench.kernel} ({reason})")
 
 
 def _unpacked(folder: Path, module: str, content: bytes) -> str:
@@ -168,25 +168,25 @@ def _for_kernel(
 
 def reach(package: DriverPackage, bench: OptionsBench, releases: Sequence[str]) -> dict[str, str]:
     """Why the package does not reach a kernel, for each that is installed; empty where it does."""
-    found = {}
+    reasons = {}
     for release in releases:
         if release == package.built_for:
-            found[release] = ""
+            reasons[release] = ""
             continue
         try:
-            found[release] = fit_of_file(package.file.path, bench.machine, release).words
+            reasons[release] = fit_of_file(package.file.path, bench.machine, release).words
         except ToolError as problem:
-            found[release] = str(problem)
-    return found
+            reasons[release] = str(problem)
+    return reasons
 
 
 def package_objections(package: DriverPackage, bench: OptionsBench) -> list[str]:
     """Why a package, installed as it is, would not bring its driver to the kernel that is meant, or to others too."""
     system = system_of(bench)
-    found = [*unmounted(system), *packing_objections(package.place, bench.runner)]
+    problems = [*unmounted(system), *packing_objections(package.place, bench.runner)]
     for release, image in system.kernels().items():
         if image and not (Path(system.boot) / image).exists():
-            found.append(
+            problems.append(
                 f"the initramfs of kernel {release} is not in {system.boot}, where what a package's scripts make of "
                 "it could be put back; `as: module` installs no package"
             )
@@ -194,11 +194,11 @@ def package_objections(package: DriverPackage, bench: OptionsBench) -> list[str]
     before = rpm.listing(bench.runner, ["--", package.package.name]).packages
     others = [each.label for each in before if each.label != package.package.label]
     if others and package.missing:
-        found.append(
+        problems.append(
             f"{', '.join(others)} is installed on this bench and {package.package.label} would take its place, and "
             "its package file is not here to put it back: remove it first, or declare both versions as drops"
         )
-    return found or loses(package, bench)
+    return problems or loses(package, bench)
 
 
 def loses(package: DriverPackage, bench: OptionsBench) -> list[str]:
@@ -246,11 +246,11 @@ def package_words(package: DriverPackage, bench: OptionsBench, releases: Sequenc
     reached = reach(package, bench, releases)
     yes = ", ".join(release for release, why in reached.items() if not why) or "none"
     no = "; ".join(f"{release}: {why}" for release, why in reached.items() if why)
-    found = [f"{package.disk}: {Path(package.files[0]).name} is its package for kernel {bench.kernel}"]
-    found = found if package.disk else []
+    origin = [f"{package.disk}: {Path(package.files[0]).name} is its package for kernel {bench.kernel}"]
+    origin = origin if package.disk else []
     needs = [need for path in package.files for need in rpm.requires(bench.runner, path)]
     return [
-        *found,
+        *origin,
         f"{label}: {package.place} for kernel {package.built_for}, build {build}, {signed}{marked}, {override}",
         f"{label} reaches the kernels {yes}{f', and not {no}' if no else ''}",
         *([f"{label} needs {', '.join(needs)}"] if needs else []),
@@ -322,8 +322,8 @@ def install_driver(
             image = _prove(package, bench)
         except StorqualError as problem:
             steps += remove_driver(labels, bench, state_dir)
-            told = f"{package.package.label} is removed again, and the bench is as it was"
-            raise ToolError(f"{problem}; {told}") from problem
+            sentence = f"{package.package.label} is removed again, and the bench is as it was"
+            raise ToolError(f"{problem}; {sentence}") from problem
         steps += copies.put_back(of_package, installed=True)
         boot_files.settle(bench.runner, [system.boot])
     keep_list(system, state_dir)
@@ -377,9 +377,9 @@ def not_linked(package: DriverPackage, bench: OptionsBench) -> list[str]:
     words = ["weak-modules", "--dry-run", "--verbose", "--no-initramfs", "--add-modules"]
     with suppress(StorqualError):
         ended = bench.runner(words, timeout=_INDEX_LIMIT_S, send=f"{module}\n".encode())
-        said = weak_modules.parse_answer(f"{ended.stdout}\n{ended.stderr}")
-        own = [fit for fit in said.incompatible if fit.kernel == bench.kernel]
-        return [*(f"weak-modules: it differs in {' '.join(fit.symbols)}" for fit in own), *said.problems]
+        answer = weak_modules.parse_answer(f"{ended.stdout}\n{ended.stderr}")
+        own = [fit for fit in answer.incompatible if fit.kernel == bench.kernel]
+        return [*(f"weak-modules: it differs in {' '.join(fit.symbols)}" for fit in own), *answer.problems]
     return []
 
 

@@ -154,10 +154,10 @@ def max_sectors_kb(drive: Watched, kib: Any) -> Proof:  # noqa: ANN401 - as abov
     mean = drive.mean_read_bytes(lambda: _direct_read(drive.path, 4 * size))
     if mean is None:
         return None, "no request was counted"
-    told = f"a read of {4 * kib} KiB became requests of {mean / 1024:.0f} KiB"
+    finding = f"a read of {4 * kib} KiB became requests of {mean / 1024:.0f} KiB"
     if mean > size:
-        return False, told
-    return (True, told) if mean == size else (None, f"{told}: something else limits them")
+        return False, finding
+    return (True, finding) if mean == size else (None, f"{finding}: something else limits them")
 
 
 _MOST_BYTES = 32 << 20
@@ -185,8 +185,8 @@ def read_ahead_kb(drive: Watched, kib: Any) -> Proof:  # noqa: ANN401 - as above
         os.close(handle)
     if mean is None:
         return None, "no request was counted"
-    told = f"reads of {page // 1024} KiB in a row became requests of {mean / 1024:.0f} KiB"
-    return (True if abs(mean / expected - 1) <= _ALIKE else None), told
+    finding = f"reads of {page // 1024} KiB in a row became requests of {mean / 1024:.0f} KiB"
+    return (True if abs(mean / expected - 1) <= _ALIKE else None), finding
 
 
 def read_cache_disabled(drive: Watched, value: Any) -> Proof:  # noqa: ANN401 - as above
@@ -224,14 +224,14 @@ def judge_read_pattern(scattered: Sequence[int], pattern: Sequence[int], *, disa
     if min(len(scattered), len(pattern)) < _FEW:
         return None, f"{len(scattered)} and {len(pattern)} reads are too few to compare"
     slow, quick = median(scattered), median(pattern)
-    told = f"median of random reads {slow / 1000:.0f} us, of {what} {quick / 1000:.0f} us"
+    finding = f"median of random reads {slow / 1000:.0f} us, of {what} {quick / 1000:.0f} us"
     if quick * _TIMES <= slow:
-        return (None, f"{told}: faster nevertheless") if disabled else (True, told)
-    return None, f"{told}: no difference that shows the setting"
+        return (None, f"{finding}: faster nevertheless") if disabled else (True, finding)
+    return None, f"{finding}: no difference that shows the setting"
 
 
 def _latencies(handle: int, places: Sequence[int], seconds: float) -> list[int]:
-    found: list[int] = []
+    latencies: list[int] = []
     deadline = time.monotonic() + seconds
     with mmap.mmap(-1, READ_BYTES) as memory:
         for place in places:
@@ -239,8 +239,8 @@ def _latencies(handle: int, places: Sequence[int], seconds: float) -> list[int]:
                 break
             began = time.perf_counter_ns()
             os.preadv(handle, [memory], place * READ_BYTES)
-            found.append(time.perf_counter_ns() - began)
-    return found
+            latencies.append(time.perf_counter_ns() - began)
+    return latencies
 
 
 def _read_pages(handle: int, start: int, end: int, page: int) -> None:
@@ -347,16 +347,16 @@ class DriveSettings:
 
     def read(self, target: DriveTarget, names: Sequence[str]) -> dict[str, Any]:
         """The values now. Raises ToolError."""
-        found = self._pages.read(target, [name for name in names if is_page(name)])
-        found.update(self._queues.read(target, [name for name in names if not is_page(name) and name != NAME]))
-        found.update(self._links.read(target, names))
-        return {name: found[name] for name in names if name in found}
+        values = self._pages.read(target, [name for name in names if is_page(name)])
+        values.update(self._queues.read(target, [name for name in names if not is_page(name) and name != NAME]))
+        values.update(self._links.read(target, names))
+        return {name: values[name] for name in names if name in values}
 
     def objections(self, target: DriveTarget, wanted: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         """What the drive, its driver or its adapter does not allow. Raises ToolError."""
         kinds: tuple[ModePages | Queues | LinkRates, ...] = (self._pages, self._queues, self._links)
         parts = ({name: value for name, value in wanted.items() if self._of(name) is kind} for kind in kinds)
-        return [told for kind, part in zip(kinds, parts) for told in kind.objections(target, part, now)]
+        return [problem for kind, part in zip(kinds, parts) for problem in kind.objections(target, part, now)]
 
     def _of(self, name: str) -> ModePages | Queues | LinkRates:
         """What keeps a setting: the drive itself, the kernel's queue of it, or its link."""
@@ -517,7 +517,7 @@ def restore_part_of_volume(
 
     Raises ToolError, GuardRefusalError.
     """
-    volume = next((one for one in own_volumes(machine, state_dir, claims) if one.uuid == uuid), None)
+    volume = next((array for array in own_volumes(machine, state_dir, claims) if array.uuid == uuid), None)
     if volume is None:
         return Provisioned(MEMORY, None, None, None, drive=uuid)
     members = [claim for claim in claims if claim.id in volume.members]

@@ -208,7 +208,7 @@ def declared_by_owner(
     BadInputError with every problem.
     """
     known = section_of(section)
-    found: dict[str, Values] = {}
+    settings: dict[str, Values] = {}
     problems: list[str] = []
     for owner, values in declared.items():
         # what is only read needs a name that exists, and no value
@@ -218,15 +218,15 @@ def declared_by_owner(
         except BadInputError as problem:
             problems += [f"{owner}: {line}" for line in problem.problems]
             continue
-        found[owner] = {name: plain.get(name) for name in values}
+        settings[owner] = {name: plain.get(name) for name in values}
     if problems:
         raise BadInputError(problems)
     saved = read_saved(Path(state_dir)) if as_found else None
     for owner, names in as_found.items():
         for name in names:
             value = saved.values.get(f"{section}.{name}@{owner}") if saved else None
-            found.setdefault(owner, {}).setdefault(name, value)
-    return found
+            settings.setdefault(owner, {}).setdefault(name, value)
+    return settings
 
 
 def plan(
@@ -246,20 +246,20 @@ def plan(
         return SettingPlan(owner, target, declared, {}, problems=(f"{owner}: {problem}",))
     values = saved.values if saved else {}
     keys = {name: f"{subsystem.section}.{name}@{owner}" for name in touched}
-    found = {name: values[key] for name, key in keys.items() if key in values}
+    originals = {name: values[key] for name, key in keys.items() if key in values}
     return SettingPlan(
-        owner, target, declared, before, touched, tuple(f"{owner}: {told}" for told in problems), found
+        owner, target, declared, before, touched, tuple(f"{owner}: {reason}" for reason in problems), originals
     )
 
 
 def _touched(subsystem: Subsystem[T], names: Iterable[str]) -> tuple[str, ...]:
     """`names` and all that their writes may change, and so on, in the order of writing."""
-    found: list[str] = []
+    hits: list[str] = []
     left = list(names)
     while left:
-        found.append(left.pop(0))
-        left += [hit for hit in subsystem.disturbs(found[-1]) if hit not in found and hit not in left]
-    return _in_order(subsystem, found)
+        hits.append(left.pop(0))
+        left += [hit for hit in subsystem.disturbs(hits[-1]) if hit not in hits and hit not in left]
+    return _in_order(subsystem, hits)
 
 
 def _in_order(subsystem: Subsystem[T], names: Iterable[str]) -> tuple[str, ...]:
@@ -326,7 +326,7 @@ def _watched(
     deadline = time.monotonic() + PROOFS_S
     shown: dict[tuple[str, str], Proof] = {}
     for name in subsystem.watched:
-        for each in (one for one in plans if one.declared.get(name) is not None):
+        for each in (candidate for candidate in plans if candidate.declared.get(name) is not None):
             late = time.monotonic() > deadline
             seen = None if late else subsystem.watch(each.target, name, each.declared[name], seconds)
             if late or seen:
@@ -340,13 +340,13 @@ def _write(subsystem: Subsystem[T], each: SettingPlan[T], steps: list[str]) -> N
     for _, group in groupby(_in_order(subsystem, wanted), key=subsystem.together):
         names = list(group)
         declared = {name: wanted[name] for name in names if each.declared.get(name) is not None}
-        found = {name: wanted[name] for name in names if name not in declared}
+        originals = {name: wanted[name] for name in names if name not in declared}
         if any(now.get(name) != value for name, value in declared.items()):
             steps += subsystem.write(each.target, declared)
-        if any(now.get(name) != value for name, value in found.items()):
+        if any(now.get(name) != value for name, value in originals.items()):
             # nobody declares it: where its former value is no longer possible, what the write made of it stays
             with suppress(ToolError):
-                steps += subsystem.write(each.target, found)
+                steps += subsystem.write(each.target, originals)
         hit = [name for name in _touched(subsystem, names) if name in wanted and name not in names]
         now.update(subsystem.read(each.target, hit))
 

@@ -85,11 +85,11 @@ def plain_module(content: bytes) -> bytes:
 
 def module_build(content: bytes, filename: str = "") -> Build:
     """The build that a module file (plain or packed) names in itself. Raises ToolError for broken packed data."""
-    found = {
+    fields = {
         key.decode(): value.decode("utf-8", "replace")
         for key, value in _FIELD.findall(_doubled(plain_module(content)))
     }
-    return Build(found.get("srcversion", ""), found.get("version", ""), found.get("vermagic", ""), filename)
+    return Build(fields.get("srcversion", ""), fields.get("version", ""), fields.get("vermagic", ""), filename)
 
 
 def _doubled(data: bytes) -> bytes:
@@ -104,12 +104,12 @@ def builds_in(path: str, names: Sequence[str]) -> dict[str, Build | None]:
     except OSError as problem:
         raise ToolError(f"{path} cannot be read: {problem.strerror}") from problem
     wanted = {name.replace("-", "_"): name for name in names}
-    found: dict[str, Build | None] = dict.fromkeys(names)
+    builds: dict[str, Build | None] = dict.fromkeys(names)
     for filename, content in entries(image):
         name = wanted.get(module_name(filename))
         if name is not None:
-            found[name] = module_build(content, filename)
-    return found
+            builds[name] = module_build(content, filename)
+    return builds
 
 
 _MAKERS = {"initramfs-tools": "update-initramfs", "dracut": "dracut"}

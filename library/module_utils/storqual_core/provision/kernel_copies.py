@@ -41,7 +41,7 @@ State = Mapping[str, str]
 
 def read_state(root: Path) -> dict[str, str]:
     """The files that scripts of driver packages may write, as they are now. Raises ToolError."""
-    found = {}
+    files = {}
     for path in _paths(root):
         try:
             if path.is_symlink():
@@ -52,8 +52,8 @@ def read_state(root: Path) -> dict[str, str]:
                 words = f"file {stat.S_IMODE(path.stat().st_mode):o} {_digest(path)} {read_context(path)}"
         except OSError as problem:
             raise ToolError(f"{path} cannot be read: {problem.strerror}") from problem
-        found[str(path.relative_to(root))] = words
-    return found
+        files[str(path.relative_to(root))] = words
+    return files
 
 
 def _paths(root: Path) -> Iterator[Path]:
@@ -269,8 +269,8 @@ class KernelCopies:
             if path in manifest.state or not (self.root / path).is_dir()
         ]
         if still:
-            told = ", ".join(f"/{path}" for path in still)
-            raise ToolError(f"{told}: not as before the driver package, though it was put back")
+            paths = ", ".join(f"/{path}" for path in still)
+            raise ToolError(f"{paths}: not as before the driver package, though it was put back")
         self._write(replace(manifest, transaction=False))
         return steps
 
@@ -331,9 +331,9 @@ class KernelCopies:
         digest = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
         kernels = sorted({path.split("/")[2] for path in manifest.state if path.startswith(f"{_MODULES}/")})
         others = [kernel for kernel in kernels if kernel != manifest.kernel]
-        told = f"of kernels {', '.join(others)} " if others else ""
+        note = f"of kernels {', '.join(others)} " if others else ""
         return (
-            f"initramfs, index and linked modules {told}are as before the package ({len(files)} files, {digest[:12]})"
+            f"initramfs, index and linked modules {note}are as before the package ({len(files)} files, {digest[:12]})"
         )
 
     def drop(self) -> None:

@@ -333,8 +333,8 @@ def forget_list(state_dir: str) -> None:
 def driver_labels(state_dir: str) -> list[str]:
     """The labels of all driver packages that the run installs, for whichever kernel."""
     saved = read_saved(Path(state_dir))
-    found = (added for key, added in (saved.values if saved else {}).items() if key.startswith("build.module@"))
-    return sorted({label for added in found for label in added.get("labels", ())})
+    builds = (added for key, added in (saved.values if saved else {}).items() if key.startswith("build.module@"))
+    return sorted({label for added in builds for label in added.get("labels", ())})
 
 
 def foreign_changes(system: System, state_dir: str, *, check: bool) -> list[str]:
@@ -369,13 +369,13 @@ def _by_whom(system: System, labels: Sequence[str]) -> str:
     names = {package.name for package in map(split_nevra, labels) if package}
     with suppress(OSError, ToolError):
         command = ""
-        told = ""
+        origin = ""
         for entry in zypper.parse_history(path.read_text(encoding="utf-8", errors="replace")):
             if entry.action == "command":
                 command = " ".join(visible(word) for word in entry.words[:2])
             elif entry.name in names:
-                told = f" ({entry.time}: {command})" if command else f" ({entry.time})"
-        return told
+                origin = f" ({entry.time}: {command})" if command else f" ({entry.time})"
+        return origin
     return ""
 
 
@@ -395,8 +395,8 @@ def look_at_files(system: System, files: Sequence[str]) -> tuple[str, str, bool]
     named = [packages.file_package(system.runner, file) for file in files]
     images = [each for each in named if each[0].startswith("linux-image-")]
     if len(images) != 1:
-        found = ", ".join(name for name, _ in images) or "none"
-        raise ToolError(f"{', '.join(name for name, _ in named)}: expected one linux-image package, found {found}")
+        names = ", ".join(name for name, _ in images) or "none"
+        raise ToolError(f"{', '.join(name for name, _ in named)}: expected one linux-image package, found {names}")
     there = [packages.installed(system.runner, name, version) for name, version in named]
     return (*images[0], not all(each and each.complete for each in there))
 
@@ -427,8 +427,8 @@ def look_at_package(system: System, package: str, version: str = "") -> dict[str
     cannot stay installed side by side, and the bench may be running it.
     """
     packages = system.packages
-    found = packages.installed(system.runner, packages.named(package, version), version)
-    has = found.version if found and found.complete else ""
+    entry = packages.installed(system.runner, packages.named(package, version), version)
+    has = entry.version if entry and entry.complete else ""
     if has and version and has != version:
         raise ToolError(
             f"{package} is installed as {has}, the drop says {version}: the two share their file names and cannot be "

@@ -84,11 +84,11 @@ class ModePages:
             if mask is None:
                 mask = sg3.read_page(self._runner, target.device, page, subpage, sg3.CHANGEABLE)
                 self._changeable[target.device, (page, subpage)] = mask
-            asked = {name: (field, wanted[name]) for name, field in fields.items()}
+            changes = {name: (field, wanted[name]) for name, field in fields.items()}
             problems += [
                 f"{name} is {now[name]} and not changeable on this drive (its changeable mask says so), "
                 f"{wanted[name]} is declared"
-                for name in sg3.plan_page(self._pages[target.device, place], mask, asked).unchangeable
+                for name in sg3.plan_page(self._pages[target.device, place], mask, changes).unchangeable
             ]
         return problems
 
@@ -99,10 +99,10 @@ class ModePages:
             return [f"{target.id}: write cache set to {values[WRITE_CACHE]}"]
         ((place, fields),) = _by_page(values).items()
         page, subpage, control = place
-        asked = {name: (field, values[name]) for name, field in fields.items()}
+        changes = {name: (field, values[name]) for name, field in fields.items()}
         # what can be changed was asked before the first write
         everything = b"\xff" * len(self._pages[target.device, place])
-        plan = sg3.plan_page(self._pages[target.device, place], everything, asked)
+        plan = sg3.plan_page(self._pages[target.device, place], everything, changes)
         saving = control == sg3.SAVED
         sg3.write_page(self._runner, target.device, page, subpage, plan.contents, plan.mask, save=saving)
         steps = [f"{target.id}: mode page 0x{page:02x} written{' and saved' if saving else ''}"]
@@ -157,7 +157,7 @@ def write_latencies(path: str, offset: int, size: int) -> list[int]:
 
     Raises ToolError.
     """
-    found = []
+    latencies = []
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC | getattr(os, "O_DIRECT", 0))
         try:
@@ -167,12 +167,12 @@ def write_latencies(path: str, offset: int, size: int) -> list[int]:
                     place = offset + random.randrange(max(size // _BYTES, 1)) * _BYTES  # noqa: S311 - an offset
                     began = time.perf_counter_ns()
                     os.pwritev(handle, [memory], place)
-                    found.append(time.perf_counter_ns() - began)
+                    latencies.append(time.perf_counter_ns() - began)
         finally:
             os.close(handle)
     except OSError as problem:
         raise ToolError(f"{path} cannot be written: {problem.strerror}") from problem
-    return found
+    return latencies
 
 
 def judge_write_cache(
@@ -218,8 +218,8 @@ class LinkRates:
         if rate is None:
             return []
         if NAME not in now:
-            told = f"{target.node} is on no SAS link, {rate} is declared"
-            return [f"{told}; a Fibre Channel port has its rate from its driver (lpfc: lpfc_link_speed)"]
+            sentence = f"{target.node} is on no SAS link, {rate} is declared"
+            return [f"{sentence}; a Fibre Channel port has its rate from its driver (lpfc: lpfc_link_speed)"]
         if now[NAME] == rate:
             return []
         if now[NAME] not in LINK_RATES:
@@ -262,30 +262,30 @@ class LinkRates:
         while True:
             seen = self._texts(target, "negotiated_linkrate")
             state = self._machine.text(f"/sys/block/{target.node}/device/state")
-            told = ", ".join(seen)
-            ready = len(seen) == 1 and told in LINK_RATES and state in ("", "running")
-            if ready and told == rate:
-                return told
-            steady = steady + _POLL_S if ready and told == before and _place(told) < _place(rate) else 0.0
+            text = ", ".join(seen)
+            ready = len(seen) == 1 and text in LINK_RATES and state in ("", "running")
+            if ready and text == rate:
+                return text
+            steady = steady + _POLL_S if ready and text == before and _place(text) < _place(rate) else 0.0
             if steady >= _STEADY_S:
-                return told
+                return text
             if waited >= _LIMIT_S:
                 raise ToolError(
-                    f"{target.id}: {waited:.0f} s after {rate} was set its link is at {told or 'no rate'}, the drive "
+                    f"{target.id}: {waited:.0f} s after {rate} was set its link is at {text or 'no rate'}, the drive "
                     f"{state or 'gone'}"
                 )
-            before = told
+            before = text
             self._machine.wait(_POLL_S)
             waited += _POLL_S
 
     def prove(self, target: DriveTarget, value: object) -> Proof:
         seen = self._texts(target, "negotiated_linkrate")
-        told = f"negotiated_linkrate is {', '.join(seen) or 'not shown'}"
+        finding = f"negotiated_linkrate is {', '.join(seen) or 'not shown'}"
         if not seen or not all(text in LINK_RATES for text in (*seen, str(value))):
-            return None, told
+            return None, finding
         if any(_place(text) > _place(str(value)) for text in seen):
-            return False, told
-        return (True, told) if seen == [value] else (None, f"{told}: the drive or the cable is slower")
+            return False, finding
+        return (True, finding) if seen == [value] else (None, f"{finding}: the drive or the cable is slower")
 
 
 def _place(rate: str) -> int:

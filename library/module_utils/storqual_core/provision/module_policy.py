@@ -52,8 +52,8 @@ def known_keys(machine: Machine, runner: Runner) -> frozenset[str]:
     names = {match.group(1).strip() for match in map(_KEY.match, machine.lines("/proc/keys")) if match}
     for words in (["--list-enrolled"], ["--db"]) if machine.exists(_EFI) else ():
         with suppress(StorqualError):
-            told = runner(["mokutil", *words, "--short"], timeout=60.0).stdout
-            names |= {key.name for key in mokutil.parse_keys(told)}
+            output = runner(["mokutil", *words, "--short"], timeout=60.0).stdout
+            names |= {key.name for key in mokutil.parse_keys(output)}
     return frozenset(names)
 
 
@@ -63,13 +63,13 @@ def _modprobe_setting(machine: Machine, word: str) -> tuple[str, str]:
     for folder in _MODPROBE:
         for name in machine.names(folder):
             files.setdefault(name, f"{folder}/{name}")
-    found = ("", "")
+    setting = ("", "")
     for name in sorted(files):
         for line in machine.lines(files[name]) if name.endswith(".conf") else ():
             words = line.split()
             if len(words) == 2 and words[0] == word:
-                found = (words[1], files[name])
-    return found
+                setting = (words[1], files[name])
+    return setting
 
 
 def policy_objections(path: str, signer: str, supported: str, machine: Machine, runner: Runner) -> Iterator[str]:
@@ -101,9 +101,9 @@ def packing_objections(place: str, runner: Runner) -> Iterator[str]:
     wanted = _PACKINGS.get(PurePath(place).suffix)
     if wanted is None:
         return
-    said = runner(["modprobe", "--version"], timeout=60.0).expect().stdout.split()
-    if f"+{wanted}" not in said:
-        has = " ".join(word for word in said if word.startswith("+")) or "none"
+    features = runner(["modprobe", "--version"], timeout=60.0).expect().stdout.split()
+    if f"+{wanted}" not in features:
+        has = " ".join(word for word in features if word.startswith("+")) or "none"
         yield (
             f"{place} is packed in a way that the module tools of this bench cannot read (it needs +{wanted}, "
             f"modprobe --version says {has}), so that no kernel of it would find the module; `as: module` unpacks it"

@@ -75,10 +75,10 @@ class _Elf:
 
     def _unpack(self, shape: str, place: int) -> Sequence[int]:
         try:
-            found: Sequence[int] = struct.unpack_from(self.order + shape, self._data, place)
+            numbers: Sequence[int] = struct.unpack_from(self.order + shape, self._data, place)
         except (struct.error, OverflowError):
             raise ToolError("its object file is cut") from None
-        return found
+        return numbers
 
     def _head(self, place: int) -> tuple[int, int, int, int]:
         """Name, place, size, and the section that belongs to it."""
@@ -145,15 +145,15 @@ _SYMVER = re.compile(r"0x([0-9a-f]{1,8})\s+(\S+)\s.*", re.IGNORECASE)
 
 def parse_symvers(text: str) -> dict[str, int]:
     """The symvers of a kernel: the CRC by symbol. Raises ToolError with the line that is none."""
-    found: dict[str, int] = {}
+    crcs: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         match = _SYMVER.fullmatch(line)
         if match is None:
             raise line_error("symvers", number, line, "a digest, a symbol and its module")
-        found[match.group(2)] = int(match.group(1), 16)
-    if not found:
+        crcs[match.group(2)] = int(match.group(1), 16)
+    if not crcs:
         raise ToolError("symvers has no symbol")
-    return found
+    return crcs
 
 
 def compare_symbols(module: ModuleSymbols, exported: Mapping[str, int]) -> SymbolFit:

@@ -143,8 +143,8 @@ def log_lines(device: str = "/dev/kmsg") -> list[str]:
 
 def reported_id(lines: Sequence[str], pci: str) -> int | None:
     """The SCSI id that the driver of the adapter at `pci` said it read, the last time it said so; None: never."""
-    found = [match.group(1) for line in lines if f" {pci}: " in line and (match := _ESP_ID.search(line))]
-    return int(found[-1]) if found else None
+    ids = [match.group(1) for line in lines if f" {pci}: " in line and (match := _ESP_ID.search(line))]
+    return int(ids[-1]) if ids else None
 
 
 def effect_of(
@@ -355,16 +355,16 @@ def provision_nvram(request: NvramRequest, bench: NvramBench) -> dict[str, Any]:
     nvram = Nvram(bench)
     plans, throttle = [], {}
     for alias, place in places.items():
-        one, beside_it = _plan(nvram, place, declared.get(alias, {}))
-        plans.append(one)
+        entry, beside_it = _plan(nvram, place, declared.get(alias, {}))
+        plans.append(entry)
         throttle.update({alias: beside_it} if beside_it is not None else {})
-    refuse_problems([problem for one in plans for problem in one.problems])
+    refuse_problems([problem for entry in plans for problem in entry.problems])
     starting = [
-        one.target
-        for one in plans
-        if one.owner in request.start or (request.start_driver and (one.changes or one.target.pci in unread))
+        entry.target
+        for entry in plans
+        if entry.owner in request.start or (request.start_driver and (entry.changes or entry.target.pci in unread))
     ]
-    if not request.check and not starting and not any(one.changes for one in plans):
+    if not request.check and not starting and not any(entry.changes for entry in plans):
         return apply(nvram, plans, save=lambda _memory: None).result(throttle=throttle)
     with lock_for(request.state_dir, request.run, purpose, check=request.check) as lock:
         outcome = _set(nvram, plans, starting, bench, request.state_dir, saver(lock))
@@ -429,8 +429,8 @@ def restore_nvram(
     if not check:
         bind_unbound(bench.machine, [place.pci])
     nvram = Nvram(bench, [name for name in values if name != IMAGE])
-    one = plan(nvram, alias, place, values)
-    refuse_problems(one.problems)
-    starts = one.changes or place.pci in pending_starts(bench.machine, state_dir)
+    entry = plan(nvram, alias, place, values)
+    refuse_problems(entry.problems)
+    starts = entry.changes or place.pci in pending_starts(bench.machine, state_dir)
     save = None if check else lambda _memory: None
-    return _set(nvram, [one], [place] if starts else [], bench, state_dir, save)
+    return _set(nvram, [entry], [place] if starts else [], bench, state_dir, save)

@@ -116,13 +116,13 @@ def read_values(machine: Machine, runner: Runner, options: Options) -> dict[str,
 
 
 def _cmdline(machine: Machine) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+    options: dict[str, dict[str, str]] = {}
     for word in machine.text("/proc/cmdline").split():
         head, equals, value = word.partition("=")
         module, dot, name = head.partition(".")
         if dot and equals:
-            found.setdefault(module.replace("-", "_"), {})[name] = value
-    return found
+            options.setdefault(module.replace("-", "_"), {})[name] = value
+    return options
 
 
 def plan_module(
@@ -318,8 +318,8 @@ class _Work:
 
 def _work(bench: OptionsBench, plans: Sequence[ModulePlan], saved: Mapping[str, Any], state_dir: str) -> _Work:
     now = bench.text()
-    found = in_file(saved.get(_OUR_FILE, now))
-    wanted = {module: dict(parameters) for module, parameters in found.items()}
+    originals = in_file(saved.get(_OUR_FILE, now))
+    wanted = {module: dict(parameters) for module, parameters in originals.items()}
     for plan in plans:
         wanted.setdefault(plan.module, {}).update(plan.for_file)
     text = compose(wanted)
@@ -343,8 +343,8 @@ def _work(bench: OptionsBench, plans: Sequence[ModulePlan], saved: Mapping[str, 
 def _plans(bench: OptionsBench, options: Options, state_dir: str) -> list[ModulePlan]:
     values = read_values(bench.machine, bench.runner, options)
     return [
-        plan_module(bench.machine, bench.runner, module, found, bench.kernel, state_dir)
-        for module, found in values.items()
+        plan_module(bench.machine, bench.runner, module, parameters, bench.kernel, state_dir)
+        for module, parameters in values.items()
     ]
 
 

@@ -48,13 +48,13 @@ ACTIVE, INACTIVE = "active", "inactive"
 
 def parse_cpus(text: str) -> list[int]:
     """The numbers of `0-3,8`, as the kernel prints a list of CPUs. Raises ToolError."""
-    found: list[int] = []
+    cpus: list[int] = []
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
         if not is_whole(first) or not is_whole(last or first):
             raise ToolError(f"found {text[:40]!r} where the kernel prints a list of CPUs")
-        found += range(int(first), int(last or first) + 1)
-    return found
+        cpus += range(int(first), int(last or first) + 1)
+    return cpus
 
 
 _SYSCTLS = "/proc/sys/kernel"
@@ -114,10 +114,10 @@ class Processors(Separate):
 
     def _service(self) -> str:
         try:
-            said = self._runner(["systemctl", "is-active", _SERVICE], timeout=60.0).stdout.strip()
+            state = self._runner(["systemctl", "is-active", _SERVICE], timeout=60.0).stdout.strip()
         except MissingToolError:
-            said = ""
-        return ACTIVE if said in (ACTIVE, "activating", "reloading") else INACTIVE
+            state = ""
+        return ACTIVE if state in (ACTIVE, "activating", "reloading") else INACTIVE
 
     def objections(self, target: str, wanted: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         """A bench without cpufreq, a governor that it does not have, an irqbalance that systemd did not start."""
@@ -186,15 +186,15 @@ def judge_frequency(governor: str, driver: str, looks: Sequence[Sequence[int]]) 
     """Whether CPUs (kHz now, least, most) run as a governor with one fixed frequency has them; else not shown."""
     if not looks or not all(all(look) for look in looks):
         return None, "this kernel does not tell the frequency of each CPU"
-    told = ", ".join(dict.fromkeys(f"{now / 1000:.0f} of {most / 1000:.0f} MHz" for now, _, most in looks))
+    speeds = ", ".join(dict.fromkeys(f"{now / 1000:.0f} of {most / 1000:.0f} MHz" for now, _, most in looks))
     if governor == "performance":
         high = all(now >= (1 - _NEAR) * most for now, _, most in looks)
-        return (True, f"all CPUs run at their most: {told}") if high else (None, f"CPUs run at {told}")
+        return (True, f"all CPUs run at their most: {speeds}") if high else (None, f"CPUs run at {speeds}")
     # the P-state drivers have a governor of this name that raises the frequency with the load
     if governor == "powersave" and "pstate" not in driver:
         low = all(now <= (1 + _NEAR) * least for now, least, _ in looks)
-        return (True, f"all CPUs run at their least: {told}") if low else (None, f"CPUs run at {told}")
-    return None, f"CPUs run at {told}, and the governor changes that with the load"
+        return (True, f"all CPUs run at their least: {speeds}") if low else (None, f"CPUs run at {speeds}")
+    return None, f"CPUs run at {speeds}, and the governor changes that with the load"
 
 
 def _told(value: object) -> str:
@@ -227,7 +227,7 @@ class Interrupts(Separate):
         lists = [parse_cpus(self._machine.text(file)) for file in self._files(place)] if names else []
         if not lists:
             return {}
-        return {"irq_affinity": lists[0] if all(one == lists[0] for one in lists) else lists}
+        return {"irq_affinity": lists[0] if all(cpus == lists[0] for cpus in lists) else lists}
 
     def objections(self, place: AdapterFunction, wanted: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         """CPUs that are not there, interrupts that the kernel manages itself, another number of them than before."""
@@ -236,11 +236,11 @@ class Interrupts(Separate):
             return []
         if "irq_affinity" not in now:
             return [f"the adapter at {place.pci} has no interrupts now (driver {place.driver or '(none)'})"]
-        each = cpus if isinstance(cpus[0], list) else [cpus]
-        problems = missing_cpus(self._machine, sorted({cpu for one in each for cpu in one}))
+        groups = cpus if isinstance(cpus[0], list) else [cpus]
+        problems = missing_cpus(self._machine, sorted({cpu for group in groups for cpu in group}))
         files = self._files(place)
-        if len(each) > 1 and len(each) != len(files):
-            problems.append(f"it had {len(each)} interrupts with affinities of their own, and has {len(files)} now")
+        if len(groups) > 1 and len(groups) != len(files):
+            problems.append(f"it had {len(groups)} interrupts with affinities of their own, and has {len(files)} now")
         if now["irq_affinity"] != cpus and any(self._fixed(file) for file in files):
             problems.append(
                 "the kernel spreads its interrupts itself and does not allow them to be set (managed interrupts)"
@@ -253,36 +253,36 @@ class Interrupts(Separate):
     def write(self, place: AdapterFunction, values: Mapping[str, Any]) -> list[str]:
         """Write; what was done. Raises ToolError."""
         cpus, files = values["irq_affinity"], self._files(place)
-        each = cpus if isinstance(cpus[0], list) else [cpus] * len(files)
-        for file, one in zip(files, each):
-            write_attribute(self._machine.path(file), ",".join(map(str, one)))
+        groups = cpus if isinstance(cpus[0], list) else [cpus] * len(files)
+        for file, group in zip(files, groups):
+            write_attribute(self._machine.path(file), ",".join(map(str, group)))
         return [f"{place.alias}: {len(files)} interrupts given to CPUs {cpus}"]
 
     def prove(self, place: AdapterFunction, name: str, value: object) -> tuple[bool | None, str]:
         """Where the kernel tells which CPU takes an interrupt, that must be one of those."""
         del name
         allowed = value if isinstance(value, list) else []
-        each = allowed if allowed and isinstance(allowed[0], list) else [allowed] * len(self._files(place))
+        groups = allowed if allowed and isinstance(allowed[0], list) else [allowed] * len(self._files(place))
         shown = []
-        for file, one in zip(self._files(place), each):
+        for file, group in zip(self._files(place), groups):
             effective = self._machine.text(file.replace("smp_affinity_list", "effective_affinity_list"))
             if effective:
-                shown.append(set(parse_cpus(effective)) <= set(one))
-        if len(shown) < len(each) or not shown:
+                shown.append(set(parse_cpus(effective)) <= set(group))
+        if len(shown) < len(groups) or not shown:
             return None, "the kernel does not tell which CPU takes each interrupt"
         return all(shown), f"the kernel has {sum(shown)} of {len(shown)} interrupts on these CPUs"
 
     def watch(self, target: AdapterFunction, name: str, value: Any, seconds: float) -> Proof | None:  # noqa: ANN401 - of a drop
         del name
         cpus, vectors = value, self._vectors(target)
-        each = cpus if isinstance(cpus[0], list) else [cpus] * len(vectors)
+        groups = cpus if isinstance(cpus[0], list) else [cpus] * len(vectors)
         before = self._counted(vectors)
         with self._reads(target) as drives:
             time.sleep(seconds if drives else 0.0)
         after = self._counted(vectors)
         if not drives:
             return None
-        allowed = {vector: set(one) for vector, one in zip(vectors, each)}
+        allowed = {vector: set(group) for vector, group in zip(vectors, groups)}
         grown = {
             (vector, cpu): count - before.get(vector, {}).get(cpu, 0)
             for vector, counts in after.items()
@@ -300,10 +300,10 @@ def judge_interrupts(
     """Whether interrupts (by vector and CPU) came on allowed CPUs only. None: none came, so nothing is shown."""
     right = sum(count for (vector, cpu), count in grown.items() if cpu in allowed[vector])
     wrong = sum(grown.values()) - right
-    told = (
+    finding = (
         f"{right} interrupts on these CPUs and {wrong} on others while {drives} drives were read (/proc/interrupts)"
     )
-    return (None if right + wrong == 0 else wrong == 0), told
+    return (None if right + wrong == 0 else wrong == 0), finding
 
 
 def missing_cpus(machine: Machine, wanted: Sequence[int]) -> list[str]:
@@ -346,14 +346,14 @@ def provision_os(
     places = find_adapters(machine, request.adapters, wanted) if wanted else {}
     processors = Processors(machine, runner)
     interrupts = Interrupts(machine, lambda place: _reads(request, machine, access, place))
-    own = [plan(processors, "bench", "bench", bench)] if bench else []
-    each = [plan(interrupts, alias, place, wanted[alias]) for alias, place in places.items()]
-    problems = [told for one in own for told in one.problems]
-    refuse_problems(problems + [told for one in each for told in one.problems])
+    cpu_plans = [plan(processors, "bench", "bench", bench)] if bench else []
+    irq_plans = [plan(interrupts, alias, place, wanted[alias]) for alias, place in places.items()]
+    problems = [reason for entry in cpu_plans for reason in entry.problems]
+    refuse_problems(problems + [reason for entry in irq_plans for reason in entry.problems])
     with lock_for(request.state_dir, request.run, "processors and interrupts", check=request.check) as lock:
-        first = apply(processors, own, save=saver(lock), prove_s=request.prove_s)
+        first = apply(processors, cpu_plans, save=saver(lock), prove_s=request.prove_s)
         try:
-            second = apply(interrupts, each, save=saver(lock), also=_memory, prove_s=request.prove_s)
+            second = apply(interrupts, irq_plans, save=saver(lock), also=_memory, prove_s=request.prove_s)
         except PartialError as problem:
             steps, settings = [*first.steps, *problem.steps], [*first.settings, *problem.settings]
             raise PartialError(str(problem), steps=steps, settings=settings) from problem
@@ -363,10 +363,10 @@ def provision_os(
 def arm_detectors(call: Call, hung_task_s: int, machine: Machine, runner: Runner, *, nmi: bool) -> dict[str, Any]:
     """Have a kernel that was booted as ever panic where it hangs; the module's result. Raises StorqualError."""
     processors = Processors(machine, runner)
-    each = [plan(processors, "bench", "bench", {_DETECTORS: processors.arm(hung_task_s, nmi=nmi)})]
-    refuse_problems([told for one in each for told in one.problems])
+    plans = [plan(processors, "bench", "bench", {_DETECTORS: processors.arm(hung_task_s, nmi=nmi)})]
+    refuse_problems([reason for entry in plans for reason in entry.problems])
     with lock_for(call.state_dir, call.run, "detectors of hangs", check=call.check) as lock:
-        return apply(processors, each, save=saver(lock)).result()
+        return apply(processors, plans, save=saver(lock)).result()
 
 
 _READERS = 4

@@ -46,5 +46,5 @@ def packages_of(machine: Machine, runner: Runner, release: str) -> Packages:
     """What installs packages on this bench; with a kernel that is from no package, the one that is installed."""
     name, _ = package_manager(machine, runner, release)
     alone = find_program(machine, "rpm") and not find_program(machine, "dpkg-query")
-    found: Packages = TOOLS[name or ("rpm" if alone else "dpkg")]()
-    return found
+    tool: Packages = TOOLS[name or ("rpm" if alone else "dpkg")]()
+    return tool

@@ -36,10 +36,10 @@ def _active(runner: Runner, units: Sequence[str]) -> list[str]:
     if not units:
         return []
     # the status tells of the last one that does not run
-    said = runner(["systemctl", "is-active", *units], timeout=_TIMEOUT)
-    states = said.stdout.split()
+    answer = runner(["systemctl", "is-active", *units], timeout=_TIMEOUT)
+    states = answer.stdout.split()
     if len(states) != len(units) or not set(states) <= set(_STATE):
-        raise said.failure(f"systemd does not tell whether {', '.join(units)} run", of="stdout")
+        raise answer.failure(f"systemd does not tell whether {', '.join(units)} run", of="stdout")
     return [unit for unit, state in zip(units, states) if state in _ACTIVE]
 
 

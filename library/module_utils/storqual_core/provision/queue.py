@@ -76,10 +76,10 @@ class Queues:
 
         Where the paths to a drive differ, the value is a text with that of each.
         """
-        found = {name: [self._value(file, name) for file in self._files(target, name)] for name in names}
+        readings = {name: [self._value(file, name) for file in self._files(target, name)] for name in names}
         return {
             name: values[0] if len(set(values)) == 1 else _AND.join(map(str, values))
-            for name, values in found.items()
+            for name, values in readings.items()
             if None not in values
         }
 
@@ -125,8 +125,8 @@ class Queues:
             # there is no remote port, which is told of each name by itself
             return []
         if fails == _OFF[0]:
-            told = f"dev_loss_tmo {lost} is declared, above {_BLOCKED_S} it needs a fast_io_fail_tmo"
-            return [told] if lost > _BLOCKED_S else []
+            sentence = f"dev_loss_tmo {lost} is declared, above {_BLOCKED_S} it needs a fast_io_fail_tmo"
+            return [sentence] if lost > _BLOCKED_S else []
         if fails < min(lost, _BLOCKED_S + 1):
             return []
         above = f"must be below dev_loss_tmo, which is {lost}, and at most {_BLOCKED_S}"
@@ -249,7 +249,7 @@ class InFlight:
 
     def above(self, depth: int) -> int:
         """The number of looks that found more than `depth` requests."""
-        return sum(times for found, times in self.looks.items() if found > depth)
+        return sum(times for requests, times in self.looks.items() if requests > depth)
 
 
 def observe_in_flight(node: str, offered: int, seconds: float, sysfs: str = "/sys", dev: str = "/dev") -> InFlight:

@@ -74,13 +74,13 @@ class Tools:
 
 def remembered(values: Mapping[str, Any], section: str) -> dict[str, dict[str, Any]]:
     """The values of keys `<section>.<name>@<owner>`, by owner and name."""
-    found: dict[str, dict[str, Any]] = {}
+    memory: dict[str, dict[str, Any]] = {}
     for key, value in values.items():
         setting, _, owner = key.partition("@")
         head, _, name = setting.partition(".")
         if head == section and name and owner:
-            found.setdefault(owner, {})[name] = value
-    return found
+            memory.setdefault(owner, {})[name] = value
+    return memory
 
 
 @dataclass
@@ -365,13 +365,13 @@ class _Restore:
         """What a batch left of a file system on a volume that stays; first, because it keeps the volume busy."""
         tools, run = self.tools, self.saved.run
         machine, read = tools.machine or Machine(), read_claims(claims)
-        found = restore_part_of_volume(tools.runner, machine, read, self.state_dir, run, uuid, check=self.check)
-        return StepOutcome([found], [])
+        record = restore_part_of_volume(tools.runner, machine, read, self.state_dir, run, uuid, check=self.check)
+        return StepOutcome([record], [])
 
     def _set(self, target: DriveTarget, declared: Mapping[str, Any]) -> StepOutcome:
         subsystem = DriveSettings(self.tools.runner, sysfs=self.tools.sysfs)
-        found = plan(subsystem, target.id, target, declared)
-        outcome = apply(subsystem, [found], save=None if self.check else lambda _memory: None)
+        drive_plan = plan(subsystem, target.id, target, declared)
+        outcome = apply(subsystem, [drive_plan], save=None if self.check else lambda _memory: None)
         return StepOutcome(outcome.settings, [] if self.check else outcome.steps)
 
 

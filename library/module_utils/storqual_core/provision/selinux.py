@@ -31,11 +31,11 @@ def check_types(machine: Machine, runner: Runner, paths: Sequence[str]) -> None:
         runner(["restorecon", *where], timeout=120.0)
     wrong = [each for each in matchpathcon.verify(runner, where) if not each.agrees]
     if wrong:
-        told = "; ".join(
+        listing = "; ".join(
             f"{each.path} {each.problem or f'has type {each.type_of(each.has)}, expected {each.type_of(each.wants)}'}"
             for each in wrong
         )
-        raise ToolError(f"SELinux: {told}")
+        raise ToolError(f"SELinux: {listing}")
 
 
 def denials(machine: Machine, runner: Runner, path: str) -> str:
@@ -43,8 +43,8 @@ def denials(machine: Machine, runner: Runner, path: str) -> str:
     if not has_policy(machine):
         return ""
     with suppress(StorqualError):
-        told = runner(["ausearch", "-m", "AVC", "-ts", "recent"], timeout=60.0).stdout
-        own = [each for each in sestatus.parse_denials(told) if each.path == path and not each.permissive]
+        output = runner(["ausearch", "-m", "AVC", "-ts", "recent"], timeout=60.0).stdout
+        own = [each for each in sestatus.parse_denials(output) if each.path == path and not each.permissive]
         for each in own[-1:]:
             return f" (SELinux denied {' '.join(each.permissions)} to {each.program}: {path} has type {each.target})"
     return ""

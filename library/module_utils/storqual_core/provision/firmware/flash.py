@@ -114,10 +114,10 @@ def refuse_answer(alias: str, answer: str) -> None:
     if not answer:
         return
     try:
-        told = redfish.parse_error(answer)
+        message = redfish.parse_error(answer)
     except ToolError:
-        told = answer[:500]
-    raise ToolError(f"{alias}: the management controller did not flash it: {told}")
+        message = answer[:500]
+    raise ToolError(f"{alias}: the management controller did not flash it: {message}")
 
 
 _LINK_WAIT_S = 60.0
@@ -316,8 +316,8 @@ def _finish(plan: FlashPlan, flash: Flash, outcome: FlashOutcome) -> Provisioned
         if entry is not None:
             # what did not start is written once more
             note(flash.lock, plan.key, replace(entry, phase=DOWNLOADING))
-        told = f"{owner}: {image.component} {image.version} was written and it runs {version or 'nothing'}"
-        raise PartialError(told, steps=outcome.steps, settings=[record])
+        message = f"{owner}: {image.component} {image.version} was written and it runs {version or 'nothing'}"
+        raise PartialError(message, steps=outcome.steps, settings=[record])
     if entry is None:
         return record.with_proof(proven=True, proof="the version was read from it")
     altered = _altered(plan.subject, entry.settings, flash)
@@ -328,13 +328,13 @@ def _finish(plan: FlashPlan, flash: Flash, outcome: FlashOutcome) -> Provisioned
     if altered:
         now = plan.subject.settings()
         lines = [f"{owner}: {name} was {value} and is {now.get(name, 'gone')}" for name, value in altered.items()]
-        told = f"{owner}: {image.version} runs, but not everything is as before\n" + "\n".join(lines)
-        raise PartialError(told, steps=outcome.steps, settings=[record])
+        message = f"{owner}: {image.version} runs, but not everything is as before\n" + "\n".join(lines)
+        raise PartialError(message, steps=outcome.steps, settings=[record])
     try:
         soaked = flash.soak(plan.subject)
     except ToolError as problem:
-        told = f"{owner}: {image.version} runs, and {problem}"
-        raise PartialError(told, steps=outcome.steps, settings=[record]) from problem
+        message = f"{owner}: {image.version} runs, and {problem}"
+        raise PartialError(message, steps=outcome.steps, settings=[record]) from problem
     clear(flash.lock, plan.key)
     outcome.changed = True
     count = len(entry.settings)
@@ -409,7 +409,7 @@ def soak(
         lines = [record.text for record in log.read() if record.from_kernel]
         findings = errors_of(find_all(lines, shipped=rules))
         unread = log.reason
-    problems = [f"a read failed: {told}" for told in tally.failures]
+    problems = [f"a read failed: {failure}" for failure in tally.failures]
     problems += [f"{path} answered no read" for path, count in tally.reads.items() if count == 0]
     for name in names:
         now = read_error_counters(machine, name)
@@ -419,8 +419,8 @@ def soak(
     if problems:
         raise ToolError("the soak failed: " + "; ".join(problems))
     drives = f"{len(names)} drive{'s' if len(names) > 1 else ''}"
-    told = f"{sum(tally.reads.values())} reads of {drives} in {seconds:g} s, no error counter grew"
-    return f"{told}; {unread}" if unread else f"{told}, nothing in the kernel's log"
+    summary = f"{sum(tally.reads.values())} reads of {drives} in {seconds:g} s, no error counter grew"
+    return f"{summary}; {unread}" if unread else f"{summary}, nothing in the kernel's log"
 
 
 Owners = Union[Adapters, Drives]

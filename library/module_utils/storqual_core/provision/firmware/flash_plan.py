@@ -85,13 +85,13 @@ def make_plan(
         versions = subject.versions()
     except ToolError as problem:
         return FlashPlan(subject, request, DOWNLOAD, "", entry, None, (_silent(owner, entry, saved, problem),))
-    found = versions.get(image.component, "")
-    if not found:
-        told = f"{owner}: its tool tells no version of {image.component}, only of {', '.join(versions) or 'nothing'}"
-        return FlashPlan(subject, request, DOWNLOAD, "", entry, None, (told,))
-    action = _action(found, request, entry, boot_id)
+    version = versions.get(image.component, "")
+    if not version:
+        line = f"{owner}: its tool tells no version of {image.component}, only of {', '.join(versions) or 'nothing'}"
+        return FlashPlan(subject, request, DOWNLOAD, "", entry, None, (line,))
+    action = _action(version, request, entry, boot_id)
     if action in (NOTHING, FINISH):
-        return FlashPlan(subject, request, action, found, entry)
+        return FlashPlan(subject, request, action, version, entry)
     problems = [f"{owner}: {text}" for text in _health(subject, request)]
     back = None
     if action == DOWNLOAD:
@@ -101,17 +101,17 @@ def make_plan(
                 f"{owner}: {pending} waits for a restart, which this run did not write; restart the device first"
             )
         problems += [f"{owner}: {text}" for text in _tries(image, entry, saved)]
-        origin = entry.found if entry else found
-        problems += [f"{owner}: {text}" for text in _order((origin, found), request, saved)]
+        origin = entry.found if entry else version
+        problems += [f"{owner}: {text}" for text in _order((origin, version), request, saved)]
         problems += [f"{owner}: {text}" for text in _file_problems(subject, request, image)]
         back, wrong = _way_back(subject, request, origin, saved)
         problems += [f"{owner}: {text}" for text in wrong]
-    return FlashPlan(subject, request, action, found, entry, back, tuple(problems))
+    return FlashPlan(subject, request, action, version, entry, back, tuple(problems))
 
 
-def _action(found: str, request: FirmwareRequest, entry: JournalEntry | None, boot_id: str) -> str:
+def _action(version: str, request: FirmwareRequest, entry: JournalEntry | None, boot_id: str) -> str:
     image = request.image
-    runs = same_version(found, image.version)
+    runs = same_version(version, image.version)
     if entry is None:
         return NOTHING if runs else DOWNLOAD
     if entry.sha256 != image.sha256 or entry.phase != DOWNLOADED:
@@ -156,14 +156,14 @@ def _tries(image: FlashImage, entry: JournalEntry | None, saved: Mapping[str, An
         )
 
 
-def _order(found: Sequence[str], request: FirmwareRequest, saved: Mapping[str, Any] | None) -> list[str]:
+def _order(versions: Sequence[str], request: FirmwareRequest, saved: Mapping[str, Any] | None) -> list[str]:
     """Going back to the version that was found is always allowed; else one of the versions it may be at must be."""
     wanted = request.image.version
     if saved is not None and same_version(str(saved.get("version")), wanted):
         return []
     wrong = [
         order_problem(version, wanted, request.allowed)
-        for version in dict.fromkeys(found)
+        for version in dict.fromkeys(versions)
         if not same_version(version, wanted)
     ]
     return [] if "" in wrong or not wrong else wrong[:1]

@@ -45,16 +45,16 @@ _WELL = re.compile(r"^(?:ok|optimal|opt|normal|good|healthy|online)\b", re.IGNOR
 
 def obstacles(adapter: AdapterFacts) -> list[str]:
     """Every reason in the adapter's state against writing firmware into it, as words; none when it is well."""
-    found = [*adapter.unreadable(), *(reason for volume in adapter.volumes for reason in _volume(volume))]
+    reasons = [*adapter.unreadable(), *(reason for volume in adapter.volumes for reason in _volume(volume))]
     if adapter.health and not _WELL.match(adapter.health):
-        found.append(f"its state is {adapter.health}")
-    found += [f"drive {drive.position} is {drive.state}" for drive in adapter.drives if _BUSY.search(drive.state)]
-    found += [
+        reasons.append(f"its state is {adapter.health}")
+    reasons += [f"drive {drive.position} is {drive.state}" for drive in adapter.drives if _BUSY.search(drive.state)]
+    reasons += [
         f"{label} is {value}"
         for label, value in adapter.settings.items()
         if _TASK.search(label) and _RUNNING.match(value)
     ]
-    return found
+    return reasons
 
 
 def _volume(volume: VolumeFacts) -> Iterator[str]:
@@ -91,33 +91,33 @@ class FlashSubject:
 
     def obstacles(self, image: FirmwareImage) -> list[str]:
         """What stands against this image, in its state and in what its tool can do. Raises ToolError."""
-        found = obstacles(self._facts()) if "facts" in self._offered else []
+        reasons = obstacles(self._facts()) if "facts" in self._offered else []
         if "firmware.firmware_objections" in self._offered:
-            found += self.tool.firmware_objections(self.runner, self.index, image)
-        return found
+            reasons += self.tool.firmware_objections(self.runner, self.index, image)
+        return reasons
 
     def settings(self) -> dict[str, Any]:
         """Everything that a flash could set back: settings, cache policies, links; for a drive its mode pages."""
         if self.target is not None:
             return self._drive_settings(self.target)
-        found: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         if "settings" in self._offered:
             values = self.tool.read_settings(self.runner, self.index)
-            found.update({f"setting.{name}": value for name, value in values.items()})
+            settings.update({f"setting.{name}": value for name, value in values.items()})
         if "raid" in self._offered:
             for volume in self.tool.read_volumes(self.runner, self.index):
-                found.update({f"volume.{volume.id}.{name}": value for name, value in volume.policies.items()})
+                settings.update({f"volume.{volume.id}.{name}": value for name, value in volume.policies.items()})
         if "facts" in self._offered:
             for port in self._facts().ports:
-                found.update({f"port.{port.name}.link": port.link, f"port.{port.name}.speed": port.speed})
-        return found
+                settings.update({f"port.{port.name}.link": port.link, f"port.{port.name}.speed": port.speed})
+        return settings
 
     def put_back(self, wanted: Mapping[str, Any]) -> list[str]:
         """Set what can be set to `wanted`; what was done. What cannot be, the comparison shows. Raises ToolError."""
         if self.target is not None:
             pages = DriveSettings(self.runner, sysfs=self.sysfs)
-            found = plan(pages, self.owner, self.target, wanted)
-            return list(apply(pages, [found], save=lambda _memory: None).steps)
+            drive_plan = plan(pages, self.owner, self.target, wanted)
+            return list(apply(pages, [drive_plan], save=lambda _memory: None).steps)
         steps = []
         volumes: dict[str, VolumeFacts] = {}
         if any(name.startswith("volume.") for name in wanted):
@@ -158,14 +158,14 @@ class FlashSubject:
     def _facts(self) -> AdapterFacts:
         for adapter in self.tool.read_facts(self.runner).adapters:
             if adapter.index == self.index:
-                found: AdapterFacts = adapter
-                return found
+                facts: AdapterFacts = adapter
+                return facts
         raise ToolError(f"{self.owner}: its tool does not show {self.index} any more")
 
     def _drive_settings(self, target: DriveTarget) -> dict[str, Any]:
         fields = {name: setting.field for name, setting in section_of("drive").items()}
         pages = DriveSettings(self.runner, sysfs=self.sysfs)
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         # an NVMe drive has of all these only WCE, on the caching page
         for page in _PAGES if not target.nvme else (0x08,):
             names = (
@@ -179,8 +179,8 @@ class FlashSubject:
             )
             # a drive need not have every page
             with suppress(ToolError):
-                found.update(pages.read(target, names))
-        return found
+                values.update(pages.read(target, names))
+        return values
 
 
 FIRMWARE_TOOLS: Mapping[str, str] = {
@@ -264,11 +264,11 @@ def read_image(fields: Mapping[str, Any], what: str = "image") -> FlashImage:
 def image_problems(runner: Runner, image: FlashImage) -> list[str]:
     """Why the file is not the image that is meant; none when it is."""
     try:
-        found = file_digest(Path(image.path))
+        digest = file_digest(Path(image.path))
     except OSError as problem:
         return [f"{image.path}: cannot be read: {problem.strerror}"]
-    if found != image.sha256:
-        return [f"{image.path}: found SHA-256 {found}, expected {image.sha256}"]
+    if digest != image.sha256:
+        return [f"{image.path}: found SHA-256 {digest}, expected {image.sha256}"]
     if not image.signature:
         return []
     try:
@@ -310,14 +310,14 @@ def _parts(version: str) -> tuple[list[str], list[int]]:
     return words[::2], [int(number) for number in words[1::2]]
 
 
-def same_version(one: str, other: str) -> bool:
+def same_version(version: str, other: str) -> bool:
     """Whether two texts name one version: equal but for case, leading zeros of a number, and blanks around."""
-    return _parts(one) == _parts(other)
+    return _parts(version) == _parts(other)
 
 
-def compare(one: str, other: str) -> int | None:
-    """-1, 0 or 1 as `one` is older, equal or newer; None when the two are not numbered alike (`2B3Q`, `GPK2`)."""
-    (words, numbers), (others, other_numbers) = _parts(one), _parts(other)
+def compare(version: str, other: str) -> int | None:
+    """-1, 0 or 1 as `version` is older, equal or newer; None when the two are not numbered alike (`2B3Q`, `GPK2`)."""
+    (words, numbers), (others, other_numbers) = _parts(version), _parts(other)
     if words != others:
         length = min(len(words), len(others)) - 1
         dotted = all(set(word) <= set(".-") for word in (*words, *others))
@@ -333,21 +333,21 @@ def _allows(allowed: str, version: str) -> bool:
     return version.strip().lower().startswith(allowed.strip().lower() + ".")
 
 
-def order_problem(found: str, wanted: str, allowed: Sequence[str] | None) -> str:
-    """Why `wanted` may not replace `found`; empty when it may. `allowed`: the versions that a drop says it may.
+def order_problem(version: str, wanted: str, allowed: Sequence[str] | None) -> str:
+    """Why `wanted` may not replace `version`; empty when it may. `allowed`: the versions that a drop says it may.
 
     Without such a list only a newer version replaces an older one: a downgrade is possible, but it is somebody's
     decision, and so is a step between versions whose order nobody can tell.
     """
     if allowed is not None:
-        if any(_allows(each, found) for each in allowed):
+        if any(_allows(each, version) for each in allowed):
             return ""
-        return f"it runs {found}, and {wanted} may replace only {', '.join(allowed)}; add it to `from` if it may"
-    order = compare(found, wanted)
+        return f"it runs {version}, and {wanted} may replace only {', '.join(allowed)}; add it to `from` if it may"
+    order = compare(version, wanted)
     if order == -1:
         return ""
-    told = {None: "is not numbered like", 0: "is the same as", 1: "is newer than"}[order]
-    return f"it runs {found}, which {told} {wanted}; name {found} in `from` if that step is meant"
+    relation = {None: "is not numbered like", 0: "is the same as", 1: "is newer than"}[order]
+    return f"it runs {version}, which {relation} {wanted}; name {version} in `from` if that step is meant"
 
 
 def find_adapter(facts: ToolFacts, alias: str, declared: Mapping[str, Any]) -> AdapterFacts:
@@ -467,15 +467,15 @@ class Drives:
     def subjects(self, tool: ModuleType, boards: Sequence[str]) -> list[FlashSubject]:
         """Each drive with the name its tool has for it. Raises ToolError, GuardRefusalError."""
         del boards  # a drive has no PCI board; its model was compared by the guard
-        found = []
+        subjects = []
         with self.access.hold(self.claims, "settings") as held:
             for claim in self.claims:
                 target = target_of(claim.id, held[claim.id], self.access.machine.path("/sys"))
                 index = target.device
                 if hasattr(tool, "read_facts"):
                     index = find_by_serial(tool.read_facts(self.access.runner), claim.id, claim.serial).index
-                found.append(FlashSubject(claim.id, tool, index, self.access.runner, target))
-        return found
+                subjects.append(FlashSubject(claim.id, tool, index, self.access.runner, target))
+        return subjects
 
 
 @dataclass(frozen=True)
@@ -528,7 +528,7 @@ class Adapters:
     def subjects(self, tool: ModuleType, boards: Sequence[str]) -> list[FlashSubject]:
         """Each adapter with the name its tool has for it. Raises ToolError with every problem."""
         facts = tool.read_facts(self.access.runner)
-        found, problems = [], []
+        subjects, problems = [], []
         for alias, declared in self.adapters.items():
             pci = str(declared.get("pci") or "").lower()
             wrong = board_problem(board_of(self.access.machine, pci), boards)
@@ -539,14 +539,14 @@ class Adapters:
             except ToolError as problem:
                 problems.append(str(problem))
                 continue
-            found.append(FlashSubject(alias, tool, index, self.access.runner, pci=pci))
+            subjects.append(FlashSubject(alias, tool, index, self.access.runner, pci=pci))
         if problems:
             raise ToolError("\n".join(problems))
-        return found
+        return subjects
 
-    def _strangers(self, found: Sequence[Reached], claims: Sequence[Claim], tool: ModuleType) -> Iterator[str]:
-        volumes = _volumes(tool, self.access.runner, claims) if found else {}
-        for stranger in found:
+    def _strangers(self, neighbours: Sequence[Reached], claims: Sequence[Claim], tool: ModuleType) -> Iterator[str]:
+        volumes = _volumes(tool, self.access.runner, claims) if neighbours else {}
+        for stranger in neighbours:
             drive = stranger.drive
             if drive.node in volumes:
                 yield from map(str, volume_uses(self.access.machine, volumes[drive.node]))
@@ -568,14 +568,14 @@ class Adapters:
 
 
 def _volumes(tool: ModuleType, runner: Runner, claims: Sequence[Claim]) -> dict[str, VolumeFacts]:
-    found = {}
+    volumes = {}
     for adapter in tool.read_facts(runner).adapters:
         claimed = {drive.position for drive in adapter.drives if any(same_drive(claim, drive) for claim in claims)}
         for volume in adapter.volumes:
             whole = volume.device and volume.members and not volume.unread
             if whole and claimed >= {*volume.members, *volume.spares}:
-                found[volume.device] = volume
-    return found
+                volumes[volume.device] = volume
+    return volumes
 
 
 def _hidden(

@@ -153,8 +153,8 @@ class VolumePlan:
 
     def before(self) -> dict[str, Any]:
         """What was there in place of each declared setting; None where there was no such volume."""
-        found = self.there or next((volume for volume in self.delete), None)
-        settings = found.settings() if found is not None else {}
+        array = self.there or next((volume for volume in self.delete), None)
+        settings = array.settings() if array is not None else {}
         return {name: settings.get(name) for name in self.layout.declared()}
 
 
@@ -312,24 +312,24 @@ class MdVolumes:
         """Every array of the bench, its members as ids of claims where they are claimed."""
         names = self._names()
         made = Ledger.read(self.machine.path(self.state_dir)).made
-        found = []
+        arrays = []
         for facts in mdadm.read_volumes(self.runner, mdadm.INDEX):
             members, spares, failed = (
                 tuple(names.get(kernel, kernel) for kernel in map(self._kernel_name, nodes))
                 for nodes in (facts.members, facts.spares, facts.failed)
             )
             own = bool(members) and all(facts.uuid in made.get(drive, ()) for drive in (*members, *spares))
-            found.append(Existing(facts, members, spares, own, own and facts.uuid in self.made_now, failed))
-        return found
+            arrays.append(Existing(facts, members, spares, own, own and facts.uuid in self.made_now, failed))
+        return arrays
 
     def _names(self) -> dict[str, str]:
         snapshot = look(self.machine, self.claims, state_dir=self.state_dir, contents=False, runner=self.runner)
-        found = {}
+        names = {}
         for claim in self.claims:
             drive = chosen(claim, snapshot)
             if drive is not None:
-                found[drive.name] = found[topmost(drive, snapshot)] = claim.id
-        return found
+                names[drive.name] = names[topmost(drive, snapshot)] = claim.id
+        return names
 
     def _kernel_name(self, path: str) -> str:
         node = self.machine.node(path)
@@ -337,10 +337,12 @@ class MdVolumes:
 
     def objections(self, layout: DeclaredVolume) -> list[str]:
         """What md cannot make of a wish."""
-        said = [f"{layout.owner}: {problem}" for problem in mdadm.objections(self._request(layout, {}))]
+        problems = [f"{layout.owner}: {problem}" for problem in mdadm.objections(self._request(layout, {}))]
         if not _NAME.match(layout.made_name):
-            said.append(f"{layout.owner}: md takes names of up to 31 letters, digits, dots, dashes and underscores")
-        return said
+            problems.append(
+                f"{layout.owner}: md takes names of up to 31 letters, digits, dots, dashes and underscores"
+            )
+        return problems
 
     def refusals(self, layout: DeclaredVolume, delete: Iterable[Existing]) -> list[str]:
         """What the guard says to deleting these and making that, for check mode; nothing is held or written."""
@@ -349,10 +351,10 @@ class MdVolumes:
         own = [_claim_of(volume) for volume in going if volume.this_run]
         apart = {drive for volume in foreign for drive in volume.drives}
         left = {*layout.drives, *(drive for volume in own for drive in volume.members)} - apart
-        found = self._check(left, "write", own)
+        refusals = self._check(left, "write", own)
         for volume in foreign:
-            found += self._check(volume.drives, "delete_volume", [_claim_of(volume)])
-        return found
+            refusals += self._check(volume.drives, "delete_volume", [_claim_of(volume)])
+        return refusals
 
     def _check(self, drives: Iterable[str], purpose: str, volumes: Sequence[VolumeClaim]) -> list[str]:
         refusals = hold.check(
@@ -472,11 +474,11 @@ class MdVolumes:
 
     def _claims_of(self, drives: Iterable[str]) -> list[Claim]:
         wanted = set(drives)
-        found = [claim for claim in self.claims if claim.id in wanted]
-        unclaimed = sorted(wanted - {claim.id for claim in found})
+        claims = [claim for claim in self.claims if claim.id in wanted]
+        unclaimed = sorted(wanted - {claim.id for claim in claims})
         if unclaimed:
             raise ToolError(f"nobody claims {', '.join(unclaimed)}, so no volume on it is touched")
-        return found
+        return claims
 
     @staticmethod
     def _device(layout: DeclaredVolume) -> str:
@@ -520,7 +522,7 @@ class ControllerVolumes:
         facts: ToolFacts = self.tool.read_facts(self.runner)
         places = self._places(facts)
         made = Ledger.read(self.machine.path(self.state_dir)).made
-        found = []
+        volumes = []
         for adapter in facts.adapters:
             ids = {place.drive.position: drive for drive, place in places.items() if place.adapter == adapter.index}
             shared = self._shared(adapter.index) if adapter.volumes else {}
@@ -533,8 +535,8 @@ class ControllerVolumes:
                 own = bool(members) and all(key in made.get(drive, ()) for drive in members)
                 known = replace(volume, uuid=key, policies={**volume.policies, **shared})
                 now = own and key in self.made_now
-                found.append(Existing(known, members, spares, own, now, failed, adapter.index))
-        return found
+                volumes.append(Existing(known, members, spares, own, now, failed, adapter.index))
+        return volumes
 
     def _shared(self, index: str) -> dict[str, Value]:
         """What a drop says of a volume and the tool keeps for the whole adapter."""
@@ -548,7 +550,7 @@ class ControllerVolumes:
 
         A claim that two drives answer to names neither.
         """
-        found = {}
+        places = {}
         for claim in self.claims:
             fitting = [
                 _Place(adapter.index, drive)
@@ -557,12 +559,12 @@ class ControllerVolumes:
                 if same_drive(claim, drive)
             ]
             if len(fitting) == 1:
-                found[claim.id] = fitting[0]
-        return found
+                places[claim.id] = fitting[0]
+        return places
 
     def objections(self, layout: DeclaredVolume) -> list[str]:
         """What the tool cannot make of a wish, and members that are not there, not alike, or not free."""
-        said = [f"{layout.owner}: {problem}" for problem in self.tool.objections(layout.request({}))]
+        problems = [f"{layout.owner}: {problem}" for problem in self.tool.objections(layout.request({}))]
         facts: ToolFacts = self.tool.read_facts(self.runner)
         places = self._places(facts)
         free: Sequence[str] = getattr(self.tool, "FREE", ())
@@ -570,39 +572,39 @@ class ControllerVolumes:
         for drive in layout.drives:
             place = places.get(drive)
             if place is None:
-                said.append(
+                problems.append(
                     f"{layout.owner}: {self.name} shows no drive with the WWN, serial and model of {visible(drive)}"
                 )
             elif place.drive.position not in taken and free and place.drive.state not in free:
                 remedy = "change its state, or name another drive"
                 if place.drive.state.endswith("foreign"):
                     remedy = "it has a configuration of another controller: import or clear that first"
-                said.append(
+                problems.append(
                     f"{layout.owner}: drive {visible(drive)} is {visible(place.drive.state) or 'in no known state'} "
                     f"in the words of {self.name}, expected {' or '.join(free)}; {remedy}"
                 )
         indexes = {places[drive].adapter for drive in layout.drives if drive in places}
         # what is not known whole may be made of any of its drives
-        said += [
+        problems += [
             f"{layout.owner}: {self.name} shows what cannot be read of adapter {adapter.index}: {why}"
             for adapter in facts.adapters
             if adapter.index in indexes or not indexes
             for why in adapter.unreadable()
         ]
         if len(indexes) > 1:
-            said.append(f"{layout.owner}: its drives are on {len(indexes)} adapters")
-        return said
+            problems.append(f"{layout.owner}: its drives are on {len(indexes)} adapters")
+        return problems
 
     def refusals(self, layout: DeclaredVolume, delete: Iterable[Existing]) -> list[str]:
         """What forbids to delete these and make that; empty when nothing does."""
         going = list(delete)
         ours = {drive for volume in going if volume.this_run for drive in volume.drives}
         drives = {*layout.drives, *(drive for volume in going for drive in volume.drives)} - ours
-        found = [
+        refusals = [
             *self._unconsented(drives),
             *(refusal for volume in going for refusal in volume_uses(self.machine, volume.facts)),
         ]
-        return [str(refusal) for refusal in found]
+        return [str(refusal) for refusal in refusals]
 
     def _unconsented(self, drives: Collection[str]) -> Iterator[Refusal]:
         """What consent lacks for these drives, none of which anybody can look at."""
@@ -680,14 +682,14 @@ class ControllerVolumes:
     def progress(self, volume: Existing) -> Mapping[str, float]:
         """Percent by task of what is under way. Raises ToolError, also for a volume that is gone."""
         if hasattr(self.tool, "progress"):
-            found: Mapping[str, float] = self.tool.progress(self.runner, volume.adapter, volume.facts)
-            return found
+            progress: Mapping[str, float] = self.tool.progress(self.runner, volume.adapter, volume.facts)
+            return progress
         listed: Sequence[VolumeFacts] = self.tool.read_volumes(self.runner, volume.adapter)
-        for each in listed:
-            if each.id == volume.facts.id and each.unread:
-                raise ToolError(each.unread)
-            if each.id == volume.facts.id:
-                return each.progress
+        for facts in listed:
+            if facts.id == volume.facts.id and facts.unread:
+                raise ToolError(facts.unread)
+            if facts.id == volume.facts.id:
+                return facts.progress
         raise ToolError(f"{self.name} shows no volume {volume.facts.id} of adapter {volume.adapter} any more")
 
 
