@@ -75,8 +75,8 @@ _SHARED = ("capabilities",)
 """What tools have in common, and no tool itself."""
 
 TOOLS: Mapping[str, Callable[[], ModuleType]] = {
-    found.name: partial(import_module, f"{__name__}.{found.name}")
-    for found in pkgutil.iter_modules(__path__)
-    if found.name not in _SHARED
+    module.name: partial(import_module, f"{__name__}.{module.name}")
+    for module in pkgutil.iter_modules(__path__)
+    if module.name not in _SHARED
 }
 """Every tool of this folder by its name; calling the value imports it."""

@@ -177,12 +177,12 @@ def check_completed(text: str, what: str, command: str = "") -> None:
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _RULE.match(line.strip())]
     if not lines or lines[-1].lower() != _DONE:
         words = [line for line in lines if not line.lower().startswith(COUNT)]
-        said = "arcconf said " + (" ".join(words)[:300] or "nothing")
+        problem = "arcconf said " + (" ".join(words)[:300] or "nothing")
         if any(line.lower() in _TITLES for line in words):
             # an answer that was begun, and of which the end may be missing
             last = words[-1][:200]
-            said = f"its closing line `Command completed successfully.` is missing, the last one is {last!r}"
-        raise ToolError(f"{what}: {said}" + (f"; command: {command}" if command else ""))
+            problem = f"its closing line `Command completed successfully.` is missing, the last one is {last!r}"
+        raise ToolError(f"{what}: {problem}" + (f"; command: {command}" if command else ""))
 
 
 def parse_config(text: str, index: str = "1", part: str = "") -> ToolFacts:
@@ -352,26 +352,26 @@ def _strange(parts: Sequence[_Part], *, of_drives: bool) -> list[tuple[str, str]
     return [(name, why) for part in parts for name, (drive, why) in part.strange.items() if drive == of_drives]
 
 
-def _settings(parts: Sequence[_Part], own: _Part, drives: Sequence[_Part]) -> dict[str, str]:
+def _settings(parts: Sequence[_Part], controller: _Part, drives: Sequence[_Part]) -> dict[str, str]:
     """What was printed of the controller, and of everything that is neither a volume nor a drive."""
-    found = Fields({**own.fields.printed(), **own.below.printed()})
+    settings = Fields({**controller.fields.printed(), **controller.below.printed()})
     for part in parts:
-        if part is not own and part.kind != "volume" and part not in drives:
+        if part is not controller and part.kind != "volume" and part not in drives:
             name = (
                 f"{part.kind} {_position(part) or part.name}"
                 if part.kind in ("array", "cache", "device", "channel")
                 else part.name
             )
             for label, value in part.kept().items():
-                found.add(f"{name}: {label}", value)
-    return found.printed()
+                settings.add(f"{name}: {label}", value)
+    return settings.printed()
 
 
-def _addresses(own: _Part, parts: Sequence[_Part]) -> list[str]:
-    told = [part.below.printed() for part in parts if part is own or part.name.lower() == _CONNECTORS]
-    below = [pair for labels in told for pair in labels.items()]
+def _addresses(controller: _Part, parts: Sequence[_Part]) -> list[str]:
+    sections = [part.below.printed() for part in parts if part is controller or part.name.lower() == _CONNECTORS]
+    below = [pair for labels in sections for pair in labels.items()]
     connectors = [value for label, value in below if label.endswith("SAS Address") and not _ATTACHED.search(label)]
-    return [own.fields.get("Controller World Wide Name", "WWN"), *connectors]
+    return [controller.fields.get("Controller World Wide Name", "WWN"), *connectors]
 
 
 def _is_drive(part: _Part) -> bool:
@@ -492,9 +492,9 @@ def _miscounted(part: _Part, listed: int, names: Sequence[str]) -> Iterator[str]
         ),
         "",
     )
-    said = whole_number(count)
-    if said is not None and said != listed:
-        yield f"arcconf reports {said} segments and lists {listed}"
+    total = whole_number(count)
+    if total is not None and total != listed:
+        yield f"arcconf reports {total} segments and lists {listed}"
     groups: dict[str, list[int]] = {}
     for group, number in part.segments:
         groups.setdefault(group, []).append(number)
@@ -526,27 +526,27 @@ def _member(member: tuple[str, str, str, str], drives: Sequence[_Part]) -> str:
     return serial or place or number
 
 
-def _in_place(drive: _Part, wanted: tuple[str | None, ...]) -> bool:
-    found = _PLACE.search(drive.fields.get("Reported Location").lower())
-    return found is not None and found.groups() == wanted
+def _in_place(drive: _Part, place: tuple[str | None, ...]) -> bool:
+    match = _PLACE.search(drive.fields.get("Reported Location").lower())
+    return match is not None and match.groups() == place
 
 
 def _policies(fields: Fields, controller: _Part) -> dict[str, Value]:
-    found: dict[str, Value] = {}
+    policies: dict[str, Value] = {}
     read = fields.get("Read-cache setting", "Read-cache mode").lower()
     write = fields.get("Write-cache setting", "Write-cache mode").lower()
     if read.startswith(("enabled", "disabled")):
-        found["read_policy"] = "ra" if read.startswith("enabled") else "nora"
+        policies["read_policy"] = "ra" if read.startswith("enabled") else "nora"
     if not write:
         # SmartRAID has one switch for both, and shares of the cache for the whole controller
         share = controller.fields.get(*_SHARES) or controller.below.get("Cache Properties: Write Cache Percentage")
         caching = fields.get("Caching").lower()
         write = "disabled" if caching == "enabled" and re.match(r"0\s*(?:%|percent)?$", share) else caching
     if "write-through" in write or write.startswith(("disabled", "off")):
-        found["write_policy"] = "wt"
+        policies["write_policy"] = "wt"
     elif write.startswith(("enabled", "on")):
-        found["write_policy"] = "awb" if "always" in write else "wb"
-    return found
+        policies["write_policy"] = "awb" if "always" in write else "wb"
+    return policies
 
 
 PROGRAMS = ("arcconf",)
@@ -583,11 +583,11 @@ def parse_list(text: str) -> tuple[str, ...]:
         return ()
     check_completed(text, "the controllers could not be listed")
     matches = (_LISTED.match(line.strip()) for line in text.splitlines())
-    found = tuple(match.group("index") for match in matches if match is not None)
-    if not found or (counted and len(found) != int(counted.group(1))):
-        said = counted.group(1) if counted else "no number of"
-        raise ToolError(f"arcconf says that it found {said} controllers and lists {len(found)}")
-    return found
+    numbers = tuple(match.group("index") for match in matches if match is not None)
+    if not numbers or (counted and len(numbers) != int(counted.group(1))):
+        count = counted.group(1) if counted else "no number of"
+        raise ToolError(f"arcconf says that it found {count} controllers and lists {len(numbers)}")
+    return numbers
 
 
 def read_facts(runner: Runner) -> ToolFacts:
@@ -618,9 +618,9 @@ def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
 
 def objections(request: VolumeRequest) -> tuple[str, ...]:
     unknown = request.asks("policies", "spares", "initialisation")
-    told = f"how arcconf sets {', '.join(unknown)} of a new volume is not verified; leave it out"
+    refusal = f"how arcconf sets {', '.join(unknown)} of a new volume is not verified; leave it out"
     wrong = request.strip_objection(1 << 10, 1 << 20)
-    return (*((told,) if unknown else ()), *((wrong,) if wrong else ()))
+    return (*((refusal,) if unknown else ()), *((wrong,) if wrong else ()))
 
 
 def create(runner: Runner, index: str, request: VolumeRequest) -> None:
@@ -696,7 +696,7 @@ def parse_tasks(text: str) -> dict[str, dict[str, float]]:
             "physicaldeviceinformation",
         ):
             raise ToolError("what is under way could not be read: this is not an answer to GETSTATUS")
-    found: dict[str, dict[str, float]] = {}
+    percents: dict[str, dict[str, float]] = {}
     for title, fields in tasks:
         operation = fields.get("Current operation").lower()
         volume = fields.get("Logical device", "Logical drive", "Logical device number")
@@ -706,5 +706,5 @@ def parse_tasks(text: str) -> dict[str, dict[str, float]]:
             raise ToolError(f"arcconf reports a task ({operation[:60]}) and not of which volume")
         percent = _PERCENT.match(fields.get("Percentage complete", "Percent complete"))
         task = next((name for word, name in _TASKS if operation.startswith(word)), operation)
-        found.setdefault(volume.split(" ")[0], {})[task] = float(percent.group("percent")) if percent else 0.0
-    return found
+        percents.setdefault(volume.split(" ")[0], {})[task] = float(percent.group("percent")) if percent else 0.0
+    return percents

@@ -60,12 +60,12 @@ def probe(descriptor: int, path: str, *, runner: Runner = run) -> list[FormatSig
     try:
         library = ctypes.CDLL(_LIBRARY, use_errno=True)
     except OSError:
-        found = parse_export(*_ask_blkid(path, runner))
+        signatures = parse_export(*_ask_blkid(path, runner))
     else:
-        found = _ask_library(library, descriptor, path)
-    known = {signature.kind for signature in found}
+        signatures = _ask_library(library, descriptor, path)
+    known = {signature.kind for signature in signatures}
     try:
-        return [*found, *(extra for extra in cluster_signatures(descriptor) if extra.kind not in known)]
+        return [*signatures, *(extra for extra in cluster_signatures(descriptor) if extra.kind not in known)]
     except OSError as problem:
         raise ToolError(f"{path} cannot be read: {problem.strerror}") from problem
 
@@ -89,15 +89,15 @@ def _ask_library(library: ctypes.CDLL, descriptor: int, path: str) -> list[Forma
         library.blkid_probe_set_superblocks_flags(handle, _SUPERBLOCKS)
         library.blkid_probe_enable_partitions(handle, 1)
         library.blkid_probe_set_partitions_flags(handle, _PARTITIONS)
-        found: list[FormatSignature] = []
+        signatures: list[FormatSignature] = []
         for _ in range(_MANY):
             result = library.blkid_do_probe(handle)
             if result == 1:
-                return found
+                return signatures
             if result != 0:
                 raise ToolError(f"libblkid failed on {path}: {os.strerror(ctypes.get_errno())}")
-            found.append(_signature(_values(library, handle)))
-        return found
+            signatures.append(_signature(_values(library, handle)))
+        return signatures
     finally:
         library.blkid_free_probe(handle)
 
@@ -143,12 +143,12 @@ def parse_export(rc: int, text: str) -> list[FormatSignature]:
     if rc != 0:
         raise ToolError(f"blkid ended with status {rc}: nothing is known about what is on the device")
     values = _pairs(text.splitlines())
-    found = []
+    signatures = []
     if "TYPE" in values:
-        found.append(_signature({name: value for name, value in values.items() if name != "PTTYPE"}))
+        signatures.append(_signature({name: value for name, value in values.items() if name != "PTTYPE"}))
     if "PTTYPE" in values:
-        found.append(_signature({name: value for name, value in values.items() if name != "TYPE"}))
-    return found or [FormatSignature("other", "unknown")]
+        signatures.append(_signature({name: value for name, value in values.items() if name != "TYPE"}))
+    return signatures or [FormatSignature("other", "unknown")]
 
 
 def _pairs(lines: Iterable[str]) -> dict[str, str]:

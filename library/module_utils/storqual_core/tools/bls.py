@@ -68,12 +68,12 @@ class BootEntry:
         """Why it cannot be a template: what its readers take differently."""
         several = [key.line for key in self.keys if key.name in ("options", "linux")][:3]
         doubled = [name for name in ("options", "linux") if len(self.values(name)) > 1]
-        found = [] if self.value("linux") else [f"{self.file}: it has no line `linux`, so it is not in the menu"]
+        flaws = [] if self.value("linux") else [f"{self.file}: it has no line `linux`, so it is not in the menu"]
         if self.ignored:
-            found.append(f"{self.file}, line {self.ignored}: GRUB stops reading here, and more lines follow")
+            flaws.append(f"{self.file}, line {self.ignored}: GRUB stops reading here, and more lines follow")
         if doubled:
-            found.append(f"{self.file}, line {several[-1]}: `{doubled[0]}` is there twice, and readers differ in it")
-        return found
+            flaws.append(f"{self.file}, line {several[-1]}: `{doubled[0]}` is there twice, and readers differ in it")
+        return flaws
 
 
 def parse_entry(text: str, file: str = f"entry{SUFFIX}") -> BootEntry:
@@ -146,15 +146,15 @@ _SEGMENT = re.compile(r"[0-9]+|[A-Za-z]+|~")
 _Word = TypeVar("_Word", int, str)
 
 
-def _three(one: _Word, other: _Word) -> int:
-    return (one > other) - (one < other)
+def _three(left: _Word, right: _Word) -> int:
+    return (left > right) - (left < right)
 
 
-def rpm_compare(one: str, other: str) -> int:
+def rpm_compare(first: str, second: str) -> int:
     """Which of two versions rpm takes for the newer one (1: the first), as Red Hat's blscfg has it."""
-    if one == other:
+    if first == second:
         return 0
-    for left, right in zip_longest(_SEGMENT.findall(one), _SEGMENT.findall(other)):
+    for left, right in zip_longest(_SEGMENT.findall(first), _SEGMENT.findall(second)):
         if "~" in (left, right):
             if left != right:
                 return 1 if left != "~" else -1
@@ -179,8 +179,8 @@ def _name_version_release(identifier: str) -> tuple[str, str, str]:
     return (name, version, release) if dash else (head, release, "")
 
 
-def red_hat(one: str, other: str) -> int:
-    for left, right in zip(_name_version_release(one), _name_version_release(other)):
+def red_hat(first: str, second: str) -> int:
+    for left, right in zip(_name_version_release(first), _name_version_release(second)):
         order = rpm_compare(left, right)
         if order:
             return order
@@ -196,27 +196,27 @@ def _weight(char: str) -> int:
     return -2 if char == "~" else ord(char) + (0 if char.isalpha() else 256)
 
 
-def _revision_compare(one: str, other: str) -> int:
+def _revision_compare(first: str, second: str) -> int:
     """`verrevcmp` of gnulib's filevercmp: runs of other characters by weight, then runs of digits by value."""
-    while one or other:
-        left, right = (re.match(r"[^0-9]*", text).group() for text in (one, other))  # type: ignore[union-attr]
+    while first or second:
+        left, right = (re.match(r"[^0-9]*", text).group() for text in (first, second))  # type: ignore[union-attr]
         for at in range(max(len(left), len(right))):
             # where the run of one ends, its first digit, or its end, weighs against a character of the other
-            order = _three(_weight(one[at : at + 1]), _weight(other[at : at + 1]))
+            order = _three(_weight(first[at : at + 1]), _weight(second[at : at + 1]))
             if order:
                 return order
-        one, other = one[len(left) :], other[len(right) :]
-        left, right = (re.match(r"[0-9]*", text).group() for text in (one, other))  # type: ignore[union-attr]
+        first, second = first[len(left) :], second[len(right) :]
+        left, right = (re.match(r"[0-9]*", text).group() for text in (first, second))  # type: ignore[union-attr]
         order = _three(int(left or "0"), int(right or "0"))
         if order:
             return order
-        one, other = one[len(left) :], other[len(right) :]
+        first, second = first[len(left) :], second[len(right) :]
     return 0
 
 
-def upstream(one: str, other: str) -> int:
+def upstream(first: str, second: str) -> int:
     """Upstream's order of two identifiers: gnulib's `filevercmp` of the files' names."""
-    names = [identifier + SUFFIX for identifier in (one, other)]
+    names = [identifier + SUFFIX for identifier in (first, second)]
     bare = [name[: _FILE_SUFFIX.search(name[1:]).start() + 1] for name in names]  # type: ignore[union-attr]
     if names[0].startswith(".") != names[1].startswith("."):
         return -1 if names[0].startswith(".") else 1
@@ -230,7 +230,7 @@ def in_order(entries: Sequence[BootEntry], compare: Compare) -> list[BootEntry]:
     """
     key = cmp_to_key(compare)
     ordered = sorted(entries, key=lambda entry: key(entry.identifier), reverse=True)
-    for one, other in zip(ordered, ordered[1:]):
-        if compare(one.identifier, other.identifier) == 0:
-            raise ToolError(f"{one.file} and {other.file} have one name to GRUB, which shows one of them")
+    for newer, older in zip(ordered, ordered[1:]):
+        if compare(newer.identifier, older.identifier) == 0:
+            raise ToolError(f"{newer.file} and {older.file} have one name to GRUB, which shows one of them")
     return [entry for entry in ordered if entry.value("linux")]

@@ -149,14 +149,14 @@ class ToolFacts:
 Object = TypeVar("Object", DriveFacts, VolumeFacts, AdapterFacts)
 
 
-def all_but_odd(found: Sequence[Object], beside: Sized = ()) -> tuple[Object, ...]:
+def all_but_odd(objects: Sequence[Object], beside: Sized = ()) -> tuple[Object, ...]:
     """The objects of an answer; of a volume that is not known whole no members, for half a list is none.
 
     Raises ToolError, with the first one's reason, when none of them could be read, and nothing `beside` them.
     """
-    if found and not beside and all(each.unread for each in found):
-        raise ToolError(found[0].unread)
-    known: list[Any] = [_without_members(each) if isinstance(each, VolumeFacts) else each for each in found]
+    if objects and not beside and all(each.unread for each in objects):
+        raise ToolError(objects[0].unread)
+    known: list[Any] = [_without_members(each) if isinstance(each, VolumeFacts) else each for each in objects]
     return tuple(known)
 
 
@@ -170,9 +170,9 @@ def read_or_why(read: Callable[[], Object], unread: Object) -> Object:
 
 def all_controllers(read: Callable[[str], ToolFacts], indices: Iterable[str]) -> ToolFacts:
     """The facts of every controller; one that cannot be read is told as unread. Raises ToolError when none can be."""
-    found = [_controller_or_why(read, index) for index in indices]
-    adapters = all_but_odd([adapter for facts in found for adapter in facts.adapters])
-    return ToolFacts(adapters, tuple(note for facts in found for note in facts.notes))
+    answers = [_controller_or_why(read, index) for index in indices]
+    adapters = all_but_odd([adapter for facts in answers for adapter in facts.adapters])
+    return ToolFacts(adapters, tuple(note for facts in answers for note in facts.notes))
 
 
 def _controller_or_why(read: Callable[[str], ToolFacts], index: str) -> ToolFacts:
@@ -232,8 +232,8 @@ class FirmwareImage:
 
     def whole_only(self) -> tuple[str, ...]:
         """The objection of a tool whose images hold all parts of an adapter and are written as one."""
-        told = f"an image of this tool has all parts of an adapter; declare it without {self.component}"
-        return () if self.component == "firmware" else (told,)
+        objection = f"an image of this tool has all parts of an adapter; declare it without {self.component}"
+        return () if self.component == "firmware" else (objection,)
 
 
 @dataclass(frozen=True)
@@ -474,9 +474,9 @@ CAPABILITIES: dict[str, Capability] = {
 
 def offers(tool: object) -> tuple[str, ...]:
     """The capabilities of a tool's module, and below them the optional functions it has: `raid`, `raid.create`."""
-    found = []
+    names = []
     for name, capability in CAPABILITIES.items():
         if all(hasattr(tool, each) for each in capability.names if each not in capability.optional):
-            found.append(name)
-            found += [f"{name}.{each}" for each in capability.optional if hasattr(tool, each)]
-    return tuple(found)
+            names.append(name)
+            names += [f"{name}.{each}" for each in capability.optional if hasattr(tool, each)]
+    return tuple(names)

@@ -74,9 +74,9 @@ def module_stem(place: str) -> str:
 
 def parse_overrides(text: str, file: str) -> tuple[Override, ...]:
     """The lines `override` of one file; others are not looked at."""
-    found = (line.split() for line in text.split("\n"))
+    rows = (line.split() for line in text.split("\n"))
     return tuple(
-        Override(words[1], words[2], words[3], file) for words in found if len(words) == 4 and words[0] == "override"
+        Override(words[1], words[2], words[3], file) for words in rows if len(words) == 4 and words[0] == "override"
     )
 
 

@@ -57,7 +57,7 @@ def parse_status(text: str) -> list[State]:
 
     Raises ToolError when none is understood, and what it says names no driver.
     """
-    found: list[State] = []
+    states: list[State] = []
     unread: list[State] = []
     for line in text.splitlines():
         if not line.strip() or line.startswith(("Deprecated feature:", "Warning:")):
@@ -65,7 +65,7 @@ def parse_status(text: str) -> list[State]:
         match = _LINE.match(line.strip())
         if match is not None:
             module, version, kernel, _, state, remark = match.groups()
-            found.append(State(module, version.strip(), (kernel or "").strip(), state, remark.strip()))
+            states.append(State(module, version.strip(), (kernel or "").strip(), state, remark.strip()))
             continue
         named = _TREE.search(line) or _NAMED.search(line)
         module, version = [part for part in named.groups() if part] if named else ("", "")
@@ -76,9 +76,9 @@ def parse_status(text: str) -> list[State]:
             unread[-1] = State(module, version, "", UNREAD, f"{unread[-1].remark} {line.strip()[:120]}"[:400])
         elif not unread or named or unread[-1].remark.endswith("."):
             unread.append(State(module, version, "", UNREAD, line.strip()[:120]))
-    if unread and not found and not all(each.module for each in unread):
+    if unread and not states and not all(each.module for each in unread):
         raise ToolError(f"dkms status printed {unread[0].remark[:300]!r}, which is not understood")
-    return found + unread
+    return states + unread
 
 
 def status(runner: Runner) -> list[State]:
@@ -98,8 +98,8 @@ def refuse_unread(states: list[State], module: str = "") -> None:
 
 def built_for(states: list[State], version: str, kernel: str) -> list[State]:
     """The drivers of a version that are installed for a kernel, be it with another kernel's build."""
-    found = (each for each in states if (each.version, each.kernel) == (version, kernel))
-    return [each for each in found if each.state in ("installed", "installed-weak")]
+    drivers = (each for each in states if (each.version, each.kernel) == (version, kernel))
+    return [each for each in drivers if each.state in ("installed", "installed-weak")]
 
 
 def source_of(runner: Runner, package: str, root: str = "", packages: Packages = dpkg) -> DkmsSource:
@@ -114,10 +114,10 @@ def source_of(runner: Runner, package: str, root: str = "", packages: Packages =
         text = Path(root + place).read_text(encoding="utf-8", errors="replace")
     except OSError as problem:
         raise ToolError(f"{place} cannot be read: {problem.strerror}") from problem
-    found = dict(_VALUE.findall(text))
-    if set(found) != {"PACKAGE_NAME", "PACKAGE_VERSION"}:
+    values = dict(_VALUE.findall(text))
+    if set(values) != {"PACKAGE_NAME", "PACKAGE_VERSION"}:
         raise ToolError(f"{place} does not say PACKAGE_NAME and PACKAGE_VERSION in plain words")
-    return DkmsSource(found["PACKAGE_NAME"], found["PACKAGE_VERSION"])
+    return DkmsSource(values["PACKAGE_NAME"], values["PACKAGE_VERSION"])
 
 
 def build(runner: Runner, source: DkmsSource, module: str, kernel: str, root: str = "") -> Path:
@@ -132,8 +132,8 @@ def build(runner: Runner, source: DkmsSource, module: str, kernel: str, root: st
     ended = runner(source.words("build", kernel), timeout=_BUILD_LIMIT_S)
     there = built(source, module, kernel, root)
     if ended.rc != 0 or there is None:
-        said = last_build_words(root + _BUILDS) or "no build log"
-        raise ToolError(f"DKMS could not build {module} of {source.name} {source.version}: {said}")
+        log = last_build_words(root + _BUILDS) or "no build log"
+        raise ToolError(f"DKMS could not build {module} of {source.name} {source.version}: {log}")
     return there
 
 

@@ -70,8 +70,8 @@ def parse_records(text: str) -> tuple[tuple[DmiRecord, ...], tuple[str, ...]]:
             f"dmidecode reports {counted.group(1)} structures and shows {len(blocks)}: the answer is not whole"
         )
     if not blocks:
-        said = notes[-1].strip()[:200] if notes else "nothing"
-        raise ToolError(f"dmidecode shows no record of the machine's firmware: {said}")
+        note = notes[-1].strip()[:200] if notes else "nothing"
+        raise ToolError(f"dmidecode shows no record of the machine's firmware: {note}")
     return tuple(_record(handle, lines) for handle, lines in blocks), tuple(notes)
 
 
@@ -135,12 +135,12 @@ def slots(records: tuple[DmiRecord, ...]) -> tuple[Slot, ...]:
     """
     listed = [record for record in records if record.kind == _SLOT_TYPE]
     addresses = [record.values.get("Bus Address", "") for record in listed]
-    found = []
+    places = []
     for record, address in zip(listed, addresses):
         usable = (
             _BUS_ADDRESS.match(address) and not address.lower().endswith(_NO_SLOT) and addresses.count(address) == 1
         )
-        found.append(
+        places.append(
             Slot(
                 record.values.get("Designation") or record.values.get("Slot", ""),
                 record.values.get("Type", ""),
@@ -148,7 +148,7 @@ def slots(records: tuple[DmiRecord, ...]) -> tuple[Slot, ...]:
                 address.lower() if usable else "",
             )
         )
-    return tuple(found)
+    return tuple(places)
 
 
 def read_slots(runner: Runner) -> tuple[Slot, ...]:

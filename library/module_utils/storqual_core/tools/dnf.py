@@ -41,9 +41,9 @@ class Transaction:
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why it cannot be taken as done, most telling first."""
-        told = [f"the package lock is held by {self.lock}"] if self.lock else []
-        told += [f"{place} lacks {size >> 20} MiB" for place, size in self.space.items()]
-        return (*told, *self.problems, *self.failures)
+        obstacles = [f"the package lock is held by {self.lock}"] if self.lock else []
+        obstacles += [f"{place} lacks {size >> 20} MiB" for place, size in self.space.items()]
+        return (*obstacles, *self.problems, *self.failures)
 
 
 FRONT_END = re.compile(r"Last metadata expiration check: .*|Updating and loading repositories:|Repositories loaded\.")
@@ -214,8 +214,8 @@ def parse_transaction(text: str) -> Transaction:
     )
 
 
-def _plain(found: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    return {verb: tuple(dict.fromkeys(names)) for verb, names in found.items() if names}
+def _plain(packages: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    return {verb: tuple(dict.fromkeys(names)) for verb, names in packages.items() if names}
 
 
 class _Reader:
@@ -255,10 +255,10 @@ class _Reader:
         elif summary:
             self._finish_row(number, line)
             self._part = ""
-            said = _VERB_OF[summary.group(1).capitalize()]
-            if said in self.counts:
+            action = _VERB_OF[summary.group(1).capitalize()]
+            if action in self.counts:
                 raise line_error("dnf", number, line, "the only line of the summary for this")
-            self.counts[said] = int(summary.group(2)) + int(summary.group(3) or 0)
+            self.counts[action] = int(summary.group(2)) + int(summary.group(3) or 0)
         elif _RULE.fullmatch(line) or FRONT_END.fullmatch(line):
             self._finish_row(number, line)
             self.fronted = self.fronted or bool(FRONT_END.fullmatch(line))
@@ -339,11 +339,11 @@ def failure(text: str, status: int) -> str:
     An answer that cannot be read counts as failed: what it did is looked up where it lies.
     """
     try:
-        said = parse_transaction(text)
+        transaction = parse_transaction(text)
     except ToolError as problem:
         return str(problem)
-    reasons = "; ".join(said.reasons[:3])
-    if said.end == "nothing" and not reasons:
+    reasons = "; ".join(transaction.reasons[:3])
+    if transaction.end == "nothing" and not reasons:
         return "it had nothing to do"
     return reasons or (first_line(text) if status else "")
 

@@ -55,8 +55,8 @@ def installed(runner: Runner, name: str, version: str = "") -> Package | None:
     )
     if ended.rc == 1:
         return None
-    found = [package for package in parse_packages(ended.expect().stdout) if package.version]
-    return found[0] if found else None
+    packages = [package for package in parse_packages(ended.expect().stdout) if package.version]
+    return packages[0] if packages else None
 
 
 def kernel_of(runner: Runner, name: str, version: str = "") -> str:
@@ -122,22 +122,22 @@ def install_packages(runner: Runner, files: Sequence[str]) -> None:
         env={"DEBIAN_FRONTEND": "noninteractive", "DEBCONF_NONINTERACTIVE_SEEN": "true"},
     )
     if ended.rc != 0:
-        said = "; ".join(line.strip() for line in ended.stderr.strip().splitlines()[-3:]) or "no message"
-        raise ToolError(f"dpkg could not install {', '.join(files)} (status {ended.rc}): {said[:500]}")
+        words = "; ".join(line.strip() for line in ended.stderr.strip().splitlines()[-3:]) or "no message"
+        raise ToolError(f"dpkg could not install {', '.join(files)} (status {ended.rc}): {words[:500]}")
     # a dpkg that is set up with force-unsafe-io leaves that to the kernel, and a power cut leaves empty modules then
     os.sync()
 
 
 def file_package(runner: Runner, path: str) -> tuple[str, str]:
     """Name and version in a package file. Raises ToolError when it is none."""
-    said = (
+    output = (
         runner(["dpkg-deb", "--show", "--showformat", "${Package}\\t${Version}", "--", path], timeout=60.0)
         .expect()
         .stdout
     )
-    name, tab, version = said.strip().partition("\t")
+    name, tab, version = output.strip().partition("\t")
     if not tab or not name or not version:
-        raise ToolError(f"dpkg-deb printed {said[:80]!r} for {path} where name and version were expected")
+        raise ToolError(f"dpkg-deb printed {output[:80]!r} for {path} where name and version were expected")
     return name, version
 
 
@@ -147,5 +147,5 @@ def remove_package(runner: Runner, name: str) -> None:
         ["dpkg", "--purge", "--", named(name)], timeout=_INSTALL_TIMEOUT, env={"DEBIAN_FRONTEND": "noninteractive"}
     )
     if ended.rc != 0:
-        said = "; ".join(line.strip() for line in ended.stderr.strip().splitlines()[-3:]) or "no message"
-        raise ToolError(f"dpkg could not remove {name} (status {ended.rc}): {said[:500]}")
+        words = "; ".join(line.strip() for line in ended.stderr.strip().splitlines()[-3:]) or "no message"
+        raise ToolError(f"dpkg could not remove {name} (status {ended.rc}): {words[:500]}")

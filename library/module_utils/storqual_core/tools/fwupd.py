@@ -53,8 +53,8 @@ _NAMES = {
 
 
 def _objects(text: str) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    found, rest = find_objects(text)
-    return found, tuple(line.strip() for line in rest.splitlines() if line.strip())
+    bodies, rest = find_objects(text)
+    return bodies, tuple(line.strip() for line in rest.splitlines() if line.strip())
 
 
 def parse_error(text: str) -> str:
@@ -69,8 +69,8 @@ def parse_error(text: str) -> str:
 
 def parse_devices(text: str) -> ToolFacts:
     """What `get-devices --json` prints. Raises ToolError with what was said instead."""
-    found, notes = _objects(text)
-    bodies = [body for body in found if "Devices" in body]
+    objects, notes = _objects(text)
+    bodies = [body for body in objects if "Devices" in body]
     if not bodies:
         raise ToolError(f"fwupd listed no devices: {parse_error(text) or ' '.join(notes)[:200] or 'nothing'}")
     devices = [as_mapping(respelt(device, _NAMES)) for body in bodies for device in as_list(body["Devices"])]
@@ -114,8 +114,8 @@ def _one_or_several(device: Mapping[str, Any], name: str) -> str:
 def obstacles(device: AdapterFacts) -> list[str]:
     """Why fwupd would not update a device now, in words; none when it may be."""
     flags = device.settings.get("Flags", "").split()
-    found = [words for flag, words in _OBSTACLES.items() if flag in flags]
-    return found if "updatable" in flags or "updatable-hidden" in flags else ["fwupd cannot update it", *found]
+    reasons = [words for flag, words in _OBSTACLES.items() if flag in flags]
+    return reasons if "updatable" in flags or "updatable-hidden" in flags else ["fwupd cannot update it", *reasons]
 
 
 def _ask(runner: Runner, *words: str, timeout: float = _TIMEOUT) -> Completed:
@@ -159,8 +159,8 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> None:
     ended = _ask(runner, "install", image.path, index, *words, timeout=_FLASH_TIMEOUT)
     problem = parse_error(ended.stdout)
     if ended.rc != 0 or problem:
-        said = problem or ended.last_words()
-        raise ToolError(f"fwupd did not install {image.path} (status {ended.rc}): {said}; command: {ended.line}")
+        message = problem or ended.last_words()
+        raise ToolError(f"fwupd did not install {image.path} (status {ended.rc}): {message}; command: {ended.line}")
 
 
 def activation(runner: Runner, index: str, image: FirmwareImage) -> str:

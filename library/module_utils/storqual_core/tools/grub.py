@@ -146,7 +146,7 @@ def _header(line: str) -> tuple[str, str]:
 
 def _parts(line: str) -> list[str]:
     """The commands and braces of a line, each by itself: quotes and `${name}` are part of a word."""
-    found, start, quote, at = [], 0, "", 0
+    parts, start, quote, at = [], 0, "", 0
     while at < len(line):
         each = line[at]
         if each == "\\" and quote != "'":
@@ -158,11 +158,11 @@ def _parts(line: str) -> list[str]:
         elif each == "#" and line[:at].endswith((" ", "\t", ";")):
             line = line[:at]
         elif each == ";" or (each in "{}" and _stands_alone(line, at)):
-            found.append(line[start:at].strip())
-            found.append("" if each == ";" else each)
+            parts.append(line[start:at].strip())
+            parts.append("" if each == ";" else each)
             start = at + 1
         at += 1
-    return [part for part in (*found, line[start:].strip()) if part]
+    return [part for part in (*parts, line[start:].strip()) if part]
 
 
 def _stands_alone(line: str, at: int) -> bool:

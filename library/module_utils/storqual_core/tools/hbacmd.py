@@ -61,10 +61,10 @@ def parse_list(text: str) -> list[str]:
     odd = [name for name in digits if not re.fullmatch("[0-9a-f]{16}", name)]
     if odd and len(odd) == len(digits):
         raise ToolError(f"hbacmd lists a port without the whole of its WWN: {visible(odd[0])[:40] or 'nothing'}")
-    found = [":".join(re.findall("..", name)) if name not in odd else visible(name)[:40] for name in digits]
-    if not found and not re.search(r"HBA List|no (?:\w+ )*(?:HBAs?|adapters?)", text, re.IGNORECASE):
+    wwns = [":".join(re.findall("..", name)) if name not in odd else visible(name)[:40] for name in digits]
+    if not wwns and not re.search(r"HBA List|no (?:\w+ )*(?:HBAs?|adapters?)", text, re.IGNORECASE):
         raise ToolError(f"hbacmd lists no ports: {visible(text.strip().partition(chr(10))[0])[:200] or 'nothing'}")
-    return found
+    return wwns
 
 
 def parse_attributes(text: str) -> AdapterFacts:
@@ -86,9 +86,9 @@ def parse_attributes(text: str) -> AdapterFacts:
     by_label = {normal_label(label): value for label, value in reversed(list(values.items()))}
     own = heading is not None or any(label.endswith((" wwn", " wwpn")) for label in by_label)
     if "model" not in by_label or "serial number" not in by_label or not own:
-        said = _FAILED.search(text)
+        error = _FAILED.search(text)
         raise ToolError(
-            f"hbacmd shows no attributes: {visible((said.group(0) if said else text).strip())[:200] or 'nothing'}"
+            f"hbacmd shows no attributes: {visible((error.group(0) if error else text).strip())[:200] or 'nothing'}"
         )
     firmware = {
         component: by_label[label]
@@ -120,7 +120,7 @@ def parse_firmware_parameters(text: str) -> dict[str, dict[str, str]]:
 
     Raises ToolError when there is no such heading.
     """
-    found: dict[str, dict[str, str]] = {}
+    rows: dict[str, dict[str, str]] = {}
     columns: list[str] = []
     place = 0
     for line in text.splitlines():
@@ -133,21 +133,21 @@ def parse_firmware_parameters(text: str) -> dict[str, dict[str, str]]:
             behind = len(columns) - place - 1
             if len(words) < len(columns) or not words[-behind:]:
                 # without a current value nobody takes it for a setting
-                found[words[place] if words[place:] else words[0]] = {"unread": visible(line.strip())[:100]}
+                rows[words[place] if words[place:] else words[0]] = {"unread": visible(line.strip())[:100]}
                 continue
             name = " ".join(words[place : len(words) - behind])
             row = dict(zip([*columns[:place], *columns[place + 1 :]], [*words[:place], *words[-behind:]]))
-            if name in found:
+            if name in rows:
                 raise ToolError(
                     f"hbacmd lists the parameter {visible(name)[:60]} twice: the text is of several ports"
                 )
-            found[name] = row
-    if not columns or (found and not any("cur" in row for row in found.values())):
-        said = _FAILED.search(text)
+            rows[name] = row
+    if not columns or (rows and not any("cur" in row for row in rows.values())):
+        error = _FAILED.search(text)
         raise ToolError(
-            f"hbacmd shows no firmware parameters: {visible((said.group(0) if said else text).strip())[:200]}"
+            f"hbacmd shows no firmware parameters: {visible((error.group(0) if error else text).strip())[:200]}"
         )
-    return found
+    return rows
 
 
 def _run(runner: Runner, *words: str, timeout: float = _TIMEOUT) -> Completed:
@@ -209,10 +209,10 @@ def write_setting(runner: Runner, index: str, name: str, value: Value) -> None:
     if against:
         raise ToolError(against)
     ended = _run(runner, "EnableBootCode", index, "E" if int(value) else "D")
-    said = _FAILED.search(ended.stdout + "\n" + ended.stderr)
-    if ended.rc != 0 or said:
-        told = said.group(0).strip() if said else ended.stdout.strip() or "no message"
-        raise ToolError(f"`{ended.line}` ended with status {ended.rc}: {visible(told)[:200]}")
+    error = _FAILED.search(ended.stdout + "\n" + ended.stderr)
+    if ended.rc != 0 or error:
+        reason = error.group(0).strip() if error else ended.stdout.strip() or "no message"
+        raise ToolError(f"`{ended.line}` ended with status {ended.rc}: {visible(reason)[:200]}")
 
 
 def read_versions(runner: Runner, index: str) -> Mapping[str, str]:

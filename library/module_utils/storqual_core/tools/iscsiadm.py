@@ -30,23 +30,23 @@ def parse_statistics(text: str) -> dict[str, Mapping[str, int]]:
 
     Raises ToolError for a text that is none, for one that comes twice, and for one without counters of errors.
     """
-    found: dict[str, dict[str, int]] = {}
+    sessions: dict[str, dict[str, int]] = {}
     counters: dict[str, int] | None = None
     for line in text.splitlines():
         session, counter = _SESSION.match(line), _COUNTER.match(line)
         if session:
             name = f"session{int(session.group('sid'))}"
-            if name in found:
+            if name in sessions:
                 raise ToolError(f"iscsiadm tells the counters of {name} twice")
-            counters = found[name] = {}
+            counters = sessions[name] = {}
         elif counter and counters is not None:
             counters[counter.group("name").replace(" ", "_")] = int(counter.group("count"))
-    if not found:
+    if not sessions:
         raise ToolError(f"iscsiadm printed no counters of a session: {first_line(text)}")
-    cut = [name for name, kept in found.items() if not kept.keys() >= _NEEDED]
+    cut = [name for name, counts in sessions.items() if not counts.keys() >= _NEEDED]
     if cut:
         raise ToolError(f"iscsiadm tells no counters of errors of {', '.join(cut)}")
-    return {**found}
+    return {**sessions}
 
 
 def parse_sessions(text: str) -> dict[str, dict[str, Any]]:
@@ -54,7 +54,7 @@ def parse_sessions(text: str) -> dict[str, dict[str, Any]]:
 
     Raises ToolError for a text of no session, for one that comes twice, and for one whose states are not both told.
     """
-    found: dict[str, dict[str, Any]] = {}
+    sessions: dict[str, dict[str, Any]] = {}
     target = ""
     session: dict[str, Any] = {}
     for line in text.splitlines():
@@ -63,17 +63,17 @@ def parse_sessions(text: str) -> dict[str, dict[str, Any]]:
             target, session = of.group("target"), {}
         elif shown and shown.group("label") == "SID":
             name = f"session{shown.group('value')}"
-            if name in found or not target:
+            if name in sessions or not target:
                 raise ToolError(f"iscsiadm tells of {name} twice, or of no target of it")
-            session = found[name] = {"target": target, "disks": {}}
+            session = sessions[name] = {"target": target, "disks": {}}
         elif shown:
             session[_KEYS[shown.group("label")]] = shown.group("value")
         elif disk and "disks" in session:
             session["disks"][disk.group("disk")] = disk.group("state")
-    cut = [name for name, kept in found.items() if not kept.keys() >= set(_KEYS.values())]
-    if cut or not found:
+    cut = [name for name, states in sessions.items() if not states.keys() >= set(_KEYS.values())]
+    if cut or not sessions:
         raise ToolError(f"iscsiadm tells no states of {', '.join(cut) or 'any session'}: {first_line(text)}")
-    return found
+    return sessions
 
 
 def read_sessions(runner: Runner) -> dict[str, dict[str, Any]]:

@@ -81,9 +81,9 @@ def on_disk(runner: Runner, names: Sequence[str], kernel: str) -> dict[str, Buil
     ended = runner(["modinfo", "-k", kernel, *names], timeout=60.0)
     others = [line for line in ended.stderr.splitlines() if line.strip() and "not found" not in line]
     if ended.rc != 0 and (others or not ended.stderr.strip()):
-        said = (others or ["no message"])[0].strip()[:200]
-        raise ToolError(f"`{ended.line}` ended with status {ended.rc}: {said}")
-    found: dict[str, Build | None] = dict.fromkeys(names)
+        message = (others or ["no message"])[0].strip()[:200]
+        raise ToolError(f"`{ended.line}` ended with status {ended.rc}: {message}")
+    builds: dict[str, Build | None] = dict.fromkeys(names)
     by_module = {name.replace("-", "_"): name for name in names}
     for record in parse_modinfo(ended.stdout):
         values = {key: texts[0] for key, texts in record.items()}
@@ -91,14 +91,14 @@ def on_disk(runner: Runner, names: Sequence[str], kernel: str) -> dict[str, Buil
         module = values.get("name") or Path(filename).name.partition(".")[0]
         name = by_module.get(module.replace("-", "_"))
         if name is not None:
-            found[name] = Build(
+            builds[name] = Build(
                 srcversion=values.get("srcversion", ""),
                 version=values.get("version", ""),
                 vermagic=values.get("vermagic", ""),
                 filename=filename,
                 builtin=filename == "(builtin)",
             )
-    return found
+    return builds
 
 
 def parameters(runner: Runner, name: str, kernel: str) -> dict[str, str]:
@@ -107,12 +107,12 @@ def parameters(runner: Runner, name: str, kernel: str) -> dict[str, str]:
     `parm` may stand twice for one parameter: once with its meaning, once with its type alone.
     """
     ended = runner(["modinfo", "-k", kernel, name], timeout=60.0).expect()
-    found: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     for record in parse_modinfo(ended.stdout):
         for text in record.get("parm", ()):
             parameter, _, meaning = text.partition(":")
-            found[parameter.strip()] = found.get(parameter.strip()) or meaning.strip()
-    return found
+            meanings[parameter.strip()] = meanings.get(parameter.strip()) or meaning.strip()
+    return meanings
 
 
 def loaded_parameter(name: str, parameter: str, sysfs: str = "/sys") -> str | None:

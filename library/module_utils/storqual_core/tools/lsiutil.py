@@ -93,7 +93,7 @@ def _device(row: str, heading: str, *, hidden: bool) -> DriveFacts:
         odd = f"lsiutil lists a device that is not understood: {row.strip()[:100]!r}"
         return DriveFacts(":".join(row.split()[:2])[:40], unread=odd)
     kind, vendor = row[place.end() - 1 : starts[0]].strip(), row[starts[0] : starts[1]].strip()
-    told = {"SASAddress": tail.group("name"), "PhyNum": tail.group("phy")}
+    fields = {"SASAddress": tail.group("name"), "PhyNum": tail.group("phy")}
     return DriveFacts(
         position=":".join(part for part in place.groups() if part is not None),
         # a SATA drive has the address that its expander or its adapter gives to the place
@@ -103,7 +103,7 @@ def _device(row: str, heading: str, *, hidden: bool) -> DriveFacts:
         revision=tail.group("revision").strip(),
         state="hidden" if hidden else "",
         media=kind,
-        settings={name: value for name, value in told.items() if value},
+        settings={name: value for name, value in fields.items() if value},
     )
 
 
@@ -119,13 +119,13 @@ def parse_power(text: str) -> dict[str, str]:
             fields.add(line.label, line.value)
     if not any(label in fields for label in ("IOCTemperature", "CurrentPowerMode", "PowerManagementCapabilities")):
         raise ToolError("lsiutil shows no power page")
-    found = fields.printed()
+    page = fields.printed()
     for name in ("IOC", "Board"):
         value, unit = fields.get(f"{name}Temperature"), fields.get(f"{name}TemperatureUnits")
         # a sensor that is not there reads 0
         if value and unit and int(unit.split()[0], 0) in _UNITS and int(value.split()[0], 0):
-            found[f"{name} temperature"] = f"{int(value.split()[0], 0)} {_UNITS[int(unit.split()[0], 0)]}"
-    return found
+            page[f"{name} temperature"] = f"{int(value.split()[0], 0)} {_UNITS[int(unit.split()[0], 0)]}"
+    return page
 
 
 PROGRAMS = ("lsiutil", "lsiutil.x86_64", "lsiutil.i686")
@@ -184,23 +184,23 @@ def parse_ports(text: str) -> tuple[Port, ...]:
 
     Raises ToolError when it lists another number of ports than it says, and when there is no table.
     """
-    found: dict[str, Port] = {}
+    ports: dict[str, Port] = {}
     for line in text.splitlines():
         match = _PORT.match(line)
         old = _OLD_PORT.match(line)
         if match:
             number, name, chip, mpt, firmware, _ = match.groups()
-            found.setdefault(number, Port(number, name, " ".join(chip.split()), mpt, firmware))
+            ports.setdefault(number, Port(number, name, " ".join(chip.split()), mpt, firmware))
         elif old:
             # the number is not printed; ports are counted from 1 in this order
             name, chip, mpt, firmware = old.groups()
-            number = str(len(found) + 1)
-            found[number] = Port(number, name, " ".join(chip.split()), mpt, firmware)
+            number = str(len(ports) + 1)
+            ports[number] = Port(number, name, " ".join(chip.split()), mpt, firmware)
     counted = _COUNTED.search(text)
-    if int(counted.group(1)) != len(found) if counted else not found:
-        said = f"says that it found {counted.group(1)} ports" if counted else "does not say how many ports it found"
-        raise ToolError(f"lsiutil {said} and lists {len(found)}")
-    return tuple(found.values())
+    if int(counted.group(1)) != len(ports) if counted else not ports:
+        claim = f"says that it found {counted.group(1)} ports" if counted else "does not say how many ports it found"
+        raise ToolError(f"lsiutil {claim} and lists {len(ports)}")
+    return tuple(ports.values())
 
 
 def parse_notes(text: str) -> tuple[str, ...]:
@@ -218,7 +218,7 @@ def parse_boards(text: str) -> dict[str, tuple[str, str, str]]:
     Columns are two blanks or more apart, because a board's name may hold single ones. A row that is not understood is
     left out. Raises ToolError when it lists none.
     """
-    found: dict[str, tuple[str, str, str]] = {}
+    boards: dict[str, tuple[str, str, str]] = {}
     odd: list[str] = []
     heading = False
     port = ""
@@ -232,7 +232,7 @@ def parse_boards(text: str) -> dict[str, tuple[str, str, str]]:
         elif port and old_board:
             segment, bus, device, function = map(int, old_board.groups()[:4])
             names = re.split(r"\s{2,}", old_board.group(5))
-            found[port] = (
+            boards[port] = (
                 f"{segment:04x}:{bus:02x}:{device:02x}.{function:x}",
                 names[0],
                 names[2] if names[2:] else "",
@@ -246,11 +246,11 @@ def parse_boards(text: str) -> dict[str, tuple[str, str, str]]:
             continue
         segment, bus, device = map(int, columns[1:4])
         tracer = columns[6] if len(columns) > 6 else ""
-        found[columns[0]] = (f"{segment:04x}:{bus:02x}:{device:02x}.0", "".join(columns[4:5]), tracer)
-    if not found:
-        said = f"a board that is not understood: {odd[0]!r}" if odd else f"no boards: {_told(text)}"
-        raise ToolError(f"lsiutil lists {said}")
-    return found
+        boards[columns[0]] = (f"{segment:04x}:{bus:02x}:{device:02x}.0", "".join(columns[4:5]), tracer)
+    if not boards:
+        problem = f"a board that is not understood: {odd[0]!r}" if odd else f"no boards: {_told(text)}"
+        raise ToolError(f"lsiutil lists {problem}")
+    return boards
 
 
 def parse_versions(text: str) -> dict[str, str]:
@@ -272,32 +272,32 @@ def parse_settings(text: str) -> dict[str, Value]:
 
     Raises ToolError when it shows no settings at all.
     """
-    found: dict[str, Value] = {}
+    settings: dict[str, Value] = {}
     coalescing, depth = _COALESCING.search(text), _SATA_DEPTH.search(text)
     if coalescing:
-        found["interrupt_coalescing_timeout"] = int(coalescing.group(1) or 0)
-        found["interrupt_coalescing_depth"] = int(coalescing.group(2) or 1)
+        settings["interrupt_coalescing_timeout"] = int(coalescing.group(1) or 0)
+        settings["interrupt_coalescing_depth"] = int(coalescing.group(2) or 1)
     if depth:
-        found["sata_queue_depth"] = int(depth.group(1))
-    if not found and not _SETTINGS_TITLE.search(text):
+        settings["sata_queue_depth"] = int(depth.group(1))
+    if not settings and not _SETTINGS_TITLE.search(text):
         raise ToolError(f"lsiutil shows no settings: {_told(text)}")
-    return found
+    return settings
 
 
 def parse_page(text: str) -> dict[int, int]:
     """The words of a configuration page by offset. Raises ToolError when the text shows none."""
-    found = {
+    words = {
         int(match.group(1), 16): int(match.group(2), 16) for match in map(_WORD.match, text.splitlines()) if match
     }
-    if not found:
+    if not words:
         raise ToolError(f"lsiutil shows no configuration page: {_told(text)}")
-    return found
+    return words
 
 
 def _told(text: str) -> str:
-    said = _FAILED.search(text)
+    failure = _FAILED.search(text)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return visible(said.group(0).strip() if said else lines[-1] if lines else "no message")[:200]
+    return visible(failure.group(0).strip() if failure else lines[-1] if lines else "no message")[:200]
 
 
 def _run(runner: Runner, *words: str) -> Completed:
@@ -373,16 +373,16 @@ def write_word(runner: Runner, index: str, page: tuple[int, int], offset: int, o
     has = read_page(runner, index, *page).get(offset)
     where = f"page {page[0]}/{page[1]}, word {offset:04x}"
     if has != old:
-        found = "nothing" if has is None else f"{has:08x}"
+        word = "nothing" if has is None else f"{has:08x}"
         raise ToolError(
-            f"{where} of lsiutil port {index} holds {found} where {old:08x} was expected: nothing was written"
+            f"{where} of lsiutil port {index} holds {word} where {old:08x} was expected: nothing was written"
         )
     keys = ["9", str(page[0]), str(page[1]), "0", "y", f"{offset:04x}", f"{new:08x}", "", "y", "", "0"]
     ended = _run(runner, *_keys(index, keys))
     now = read_page(runner, index, *page).get(offset)
     if _WRITTEN not in ended.stdout or now != new:
-        found = "nothing" if now is None else f"{now:08x}"
-        raise ToolError(f"`{ended.line}` left {where} at {found} instead of {new:08x}: {_told(ended.stdout)}")
+        word = "nothing" if now is None else f"{now:08x}"
+        raise ToolError(f"`{ended.line}` left {where} at {word} instead of {new:08x}: {_told(ended.stdout)}")
 
 
 def read_settings(runner: Runner, index: str) -> Mapping[str, Value]:
@@ -391,13 +391,13 @@ def read_settings(runner: Runner, index: str) -> Mapping[str, Value]:
     Raises ToolError.
     """
     page = read_page(runner, index, *_COALESCING_PAGE)
-    found: dict[str, Value] = {
+    settings: dict[str, Value] = {
         name: page[offset] & mask for name, (offset, mask) in _PLACES.items() if offset in page
     }
     shown = parse_settings(_run(runner, f"-p{index}", "-i", "-s").stdout)
     if "sata_queue_depth" in shown:
-        found["sata_queue_depth"] = shown["sata_queue_depth"]
-    return found
+        settings["sata_queue_depth"] = shown["sata_queue_depth"]
+    return settings
 
 
 def objection(runner: Runner, index: str, name: str, value: Value) -> str:

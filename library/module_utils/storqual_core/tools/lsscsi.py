@@ -85,25 +85,25 @@ def parse_transports(text: str) -> dict[str, str]:
 
     Raises ToolError for a line that is none, and for a device that comes twice.
     """
-    found: dict[str, str] = {}
+    transports: dict[str, str] = {}
     for line in _whole_lines(text):
         match = _TRANSPORT.match(line)
-        if match is None or match.group(1) in found:
+        if match is None or match.group(1) in transports:
             raise ToolError(f"lsscsi -t printed {line[:100]!r} where a device was expected, each once")
-        found[match.group(1)] = (match.group(3) or "").strip()
-    return found
+        transports[match.group(1)] = (match.group(3) or "").strip()
+    return transports
 
 
 def _whole_lines(text: str) -> list[str]:
     """The lines that are not empty; one that was wrapped before its nodes is one."""
-    found: list[str] = []
+    lines: list[str] = []
     for line in text.lstrip(BYTE_ORDER_MARK).splitlines():
         wrapped = re.match(r"\s+(?:-|/dev/\S+)(?:\s+\S+)*\s*$", line)
-        if found and wrapped and found[-1].startswith("[") and found[-1].count(" /dev/") < _NODES_OF_ONE:
-            found[-1] += f" {line.strip()}"
+        if lines and wrapped and lines[-1].startswith("[") and lines[-1].count(" /dev/") < _NODES_OF_ONE:
+            lines[-1] += f" {line.strip()}"
         elif line.strip():
-            found.append(line.rstrip())
-    return found
+            lines.append(line.rstrip())
+    return lines
 
 
 def _node(text: str | None) -> str:

@@ -37,20 +37,20 @@ class Context:
 
 def parse_verified(text: str) -> tuple[Context, ...]:
     """`matchpathcon -V PATH...`. Raises ToolError with the line that is of no file, and where it printed nothing."""
-    found = []
+    contexts = []
     for number, line in numbered_lines(text):
         verified, differs, unread = (shape.fullmatch(line) for shape in (_VERIFIED, _DIFFERS, _UNREAD))
         if verified:
-            found.append(Context(verified.group(1)))
+            contexts.append(Context(verified.group(1)))
         elif differs:
-            found.append(Context(*differs.groups()))
+            contexts.append(Context(*differs.groups()))
         elif unread:
-            found.append(Context(unread.group(1), problem=unread.group(2)))
+            contexts.append(Context(unread.group(1), problem=unread.group(2)))
         else:
             raise line_error("matchpathcon -V", number, line, "a file that is verified, or its context and another")
-    if not found:
+    if not contexts:
         raise ToolError("matchpathcon -V printed nothing")
-    return tuple(found)
+    return tuple(contexts)
 
 
 def verify(runner: Runner, paths: Sequence[str]) -> tuple[Context, ...]:

@@ -63,24 +63,24 @@ def parse_arrays(text: str) -> tuple[VolumeFacts, ...]:
     """
     if _FIRST.search(text) is None or _LAST.search(text) is None:
         raise ToolError(f"{_FILE} does not begin with personalities or does not end with unused devices")
-    found: list[list[str]] = []
+    arrays: list[list[str]] = []
     for line in text.splitlines():
         if _ARRAY.match(line):
-            found.append([line])
+            arrays.append([line])
         elif line.startswith((" ", "\t")) and line.strip():
-            if not found and not _PERSONALITIES.match(line):
+            if not arrays and not _PERSONALITIES.match(line):
                 raise ToolError(f"{_FILE} has a line that belongs to no array: {line.strip()[:100]!r}")
-            if not found:
+            if not arrays:
                 continue
-            wrapped = _DEVICES.match(line) if len(found[-1]) == 1 else not _BEGINS.match(line)
+            wrapped = _DEVICES.match(line) if len(arrays[-1]) == 1 else not _BEGINS.match(line)
             if wrapped:
-                found[-1][-1] += f" {line.strip()}"
+                arrays[-1][-1] += f" {line.strip()}"
             else:
-                found[-1].append(line)
+                arrays[-1].append(line)
         elif line.strip() and not _FIRST.match(line) and not _LAST.match(line):
             # it may be an array that is called otherwise
-            found.append([line])
-    return all_but_odd([_read_array(lines) for lines in found])
+            arrays.append([line])
+    return all_but_odd([_read_array(lines) for lines in arrays])
 
 
 def _read_array(lines: Sequence[str]) -> VolumeFacts:
@@ -160,10 +160,10 @@ def _more(volume: VolumeFacts, line: str) -> VolumeFacts:
 
 def _checked(volume: VolumeFacts) -> VolumeFacts:
     """An array with its health. Raises ToolError when numbers and letters, or they and the devices, do not agree."""
-    told = volume.settings.get("members", "").split()
-    if not told:
+    counts = volume.settings.get("members", "").split()
+    if not counts:
         return volume
-    wanted, there, letters = int(told[0]), int(told[1]), told[2]
+    wanted, there, letters = int(counts[0]), int(counts[1]), counts[2]
     if len(letters) != wanted or wanted - letters.count("_") != there or len(volume.members) < there:
         raise ToolError(
             f"{_FILE} reports {volume.id} that {there} of {wanted} members are there ([{letters}]), and lists "
@@ -227,9 +227,9 @@ def parse_details(text: str) -> tuple[VolumeFacts, ...]:
 
     Raises ToolError as for one when all are refused, and for what stands before the first.
     """
-    found = re.split(r"^(?=[ \t]*/dev/\S+:\s*$)", text, flags=re.MULTILINE)
+    parts = re.split(r"^(?=[ \t]*/dev/\S+:\s*$)", text, flags=re.MULTILINE)
     # what stands before the first node is no array, and is refused as one
-    volumes = all_but_odd([_detail_or_why(part) for part in found if part.strip() or len(found) == 1])
+    volumes = all_but_odd([_detail_or_why(part) for part in parts if part.strip() or len(parts) == 1])
     again = [volume.id for volume in volumes if [each.id for each in volumes].count(volume.id) > 1]
     if again:
         raise ToolError(f"mdadm --detail shows {again[0]} twice")
@@ -318,17 +318,17 @@ def _check_counts(volume: VolumeFacts, words: Fields, rows: list[tuple[str, str,
     # an array that becomes narrower tells the members that it will have, and may list those that leave
     leaving = _FEWER.match(words.get("Delta Devices"))
     leave = int(leaving.group(1)) if leaving else 0
-    told = {label: whole_number(words.get(label)) for label in listed}
+    counts = {label: whole_number(words.get(label)) for label in listed}
     # a failed device that the kernel does not have any more is counted, and only its place is listed, as removed
-    uncounted = (told["Failed Devices"] or 0) - listed["Failed Devices"]
+    uncounted = (counts["Failed Devices"] or 0) - listed["Failed Devices"]
     gone = max(0, min(uncounted, sum(state == "removed" for _, state, _ in rows)))
     for label, count in listed.items():
         more = leave if label == "Raid Devices" else -gone
         # an array that is not started places nothing
-        if told[label] not in (None, count, count - more) and not (
+        if counts[label] not in (None, count, count - more) and not (
             label != "Total Devices" and "inactive" in volume.state
         ):
-            raise ToolError(f"mdadm --detail of {volume.id} reports {told[label]} ({label}) and lists {count}")
+            raise ToolError(f"mdadm --detail of {volume.id} reports {counts[label]} ({label}) and lists {count}")
     printed = _IN_BRACKETS.search(words.get("Array Size"))
     if volume.size and printed:
         low, high = size_range(printed.group(1), base=1024) or (0, 0)
@@ -393,10 +393,10 @@ def _level(words: Fields, states: list[str]) -> str:
 def _bitmap(words: Fields) -> dict[str, Value]:
     """Whether there is a write-intent bitmap; nothing for one in a file, which is neither of the two values."""
     # older releases name no policy
-    told = (words.get("Intent Bitmap") or words.get("Consistency Policy")).lower()
-    if told.startswith("/"):
+    policy = (words.get("Intent Bitmap") or words.get("Consistency Policy")).lower()
+    if policy.startswith("/"):
         return {}
-    return {"bitmap": "internal" if told.startswith(("internal", "bitmap")) else "none"}
+    return {"bitmap": "internal" if policy.startswith(("internal", "bitmap")) else "none"}
 
 
 def _chunk(text: str) -> int | None:
@@ -419,23 +419,23 @@ def _progress(words: Fields, states: list[str]) -> dict[str, float]:
     begun = [state.lower() for state in states]
     # what waits for another array is called a resync, whatever it is
     tasks = [DELAYED_TASK if state == _WAITS else _STATES.get(state.split(" ")[0], "") for state in begun]
-    found = {task: 0.0 for task in tasks if task}
+    percents = {task: 0.0 for task in tasks if task}
     if "Reshape Status" in words:
         # releases up to 3.1 call an array that is reshaped a recovering one
-        found.pop("rebuild", None)
+        percents.pop("rebuild", None)
     for word, task in _TASKS.items():
         match = _PERCENT.search(words.get(f"{word} Status"))
         if match:
             # old releases call a resync a rebuild here
-            resync = task == "rebuild" and list(found) == ["initialise"]
-            found["initialise" if resync else task] = float(match.group(1))
-    return found
+            resync = task == "rebuild" and list(percents) == ["initialise"]
+            percents["initialise" if resync else task] = float(match.group(1))
+    return percents
 
 
 def _failure(ended: Completed, what: str, remedy: str = "") -> ToolError:
-    said = "; ".join(line.strip() for line in (ended.stderr.strip() or ended.stdout.strip()).splitlines()[-3:])
+    message = "; ".join(line.strip() for line in (ended.stderr.strip() or ended.stdout.strip()).splitlines()[-3:])
     hint = f"; {remedy}" if remedy else ""
-    return ToolError(f"{what}: {said[:400] or 'no message'} (status {ended.rc}); command: {ended.line}{hint}")
+    return ToolError(f"{what}: {message[:400] or 'no message'} (status {ended.rc}); command: {ended.line}{hint}")
 
 
 def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
@@ -465,11 +465,11 @@ def read_facts(runner: Runner) -> ToolFacts:
 
 def objections(request: VolumeRequest) -> tuple[str, ...]:
     """What md has nothing for, or cannot make of so many members."""
-    found = []
+    flaws = []
     if request.level not in _LEVELS:
-        found.append(f"md makes no RAID {request.level}, only {', '.join(_LEVELS)}")
+        flaws.append(f"md makes no RAID {request.level}, only {', '.join(_LEVELS)}")
     elif len(request.members) < _LEVELS[request.level]:
-        found.append(f"RAID {request.level} needs {_LEVELS[request.level]} members, {len(request.members)} are named")
+        flaws.append(f"RAID {request.level} needs {_LEVELS[request.level]} members, {len(request.members)} are named")
     for name, instead in (
         ("read_policy", "drive.read_ahead_kb is the kernel's read-ahead"),
         ("write_policy", "md writes through"),
@@ -478,15 +478,15 @@ def objections(request: VolumeRequest) -> tuple[str, ...]:
         ("rebuild_rate", "md knows rates in KiB/s, not shares"),
     ):
         if name in request.policies:
-            found.append(f"md has no {name}: {instead}")
+            flaws.append(f"md has no {name}: {instead}")
     if request.policies.get("bitmap") == "internal" and request.level == _NO_REDUNDANCY:
-        found.append("RAID 0 has nothing to write an intent bitmap for")
+        flaws.append("RAID 0 has nothing to write an intent bitmap for")
     if request.spares and request.level == _NO_REDUNDANCY:
-        found.append("RAID 0 cannot use hot spares")
+        flaws.append("RAID 0 cannot use hot spares")
     if request.initialisation == "fast":
-        found.append("md initialises a volume fully or not at all")
+        flaws.append("md initialises a volume fully or not at all")
     wrong = request.strip_objection(4 << 10, 1 << 30)
-    return (*found, wrong) if wrong else tuple(found)
+    return (*flaws, wrong) if wrong else tuple(flaws)
 
 
 def create(runner: Runner, index: str, request: VolumeRequest) -> None:
@@ -540,7 +540,7 @@ def resume(runner: Runner, index: str, volume: VolumeFacts) -> None:
 
 def progress(runner: Runner, index: str, volume: VolumeFacts) -> Mapping[str, float]:  # noqa: ARG001 - a capability
     """Percent done by task; empty when the array is idle. Raises ToolError."""
-    (found,) = _read(runner, volume.id)
-    if found.unread:
-        raise ToolError(found.unread)
-    return found.progress
+    (array,) = _read(runner, volume.id)
+    if array.unread:
+        raise ToolError(array.unread)
+    return array.progress

@@ -206,9 +206,9 @@ def _path(match: re.Match[str], group: tuple[str, int | None, str]) -> Multipath
 def read_maps(runner: Runner) -> tuple[MultipathMap, ...]:
     """Every map of the machine, as the daemon knows them where it answers. Raises ToolError."""
     with suppress(MissingToolError):
-        told = runner(["multipathd", "show", "maps", "json"], timeout=_TIMEOUT)
-        if told.rc == 0 and "{" in told.stdout:
-            return parse_topology(told.stdout)
+        answer = runner(["multipathd", "show", "maps", "json"], timeout=_TIMEOUT)
+        if answer.rc == 0 and "{" in answer.stdout:
+            return parse_topology(answer.stdout)
     ended = runner(["multipath", "-ll"], timeout=_TIMEOUT)
     if ended.rc != 0:
         raise ended.failure("the multipath maps cannot be listed")
@@ -220,7 +220,7 @@ def parse_overrides(text: str) -> dict[str, str]:
 
     Raises ToolError for a text that is no whole configuration.
     """
-    found: dict[str, str] = {}
+    overrides: dict[str, str] = {}
     opened: list[str] = []
     sections = set()
     for line in text.lstrip(BYTE_ORDER_MARK).splitlines():
@@ -231,12 +231,12 @@ def parse_overrides(text: str) -> dict[str, str]:
         elif line.strip() == "}" and opened:
             opened.pop()
         elif attribute is not None and opened == ["overrides"]:
-            found[attribute.group("name")] = attribute.group("quoted") or attribute.group("plain") or ""
+            overrides[attribute.group("name")] = attribute.group("quoted") or attribute.group("plain") or ""
         elif line.strip() and attribute is None:
             raise ToolError(f"multipathd printed {line.strip()[:100]!r} in its configuration")
     if opened or "defaults" not in sections:
         raise ToolError("multipathd printed no whole configuration")
-    return found
+    return overrides
 
 
 def read_overrides(runner: Runner) -> dict[str, str]:

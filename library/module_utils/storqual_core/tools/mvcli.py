@@ -132,17 +132,17 @@ def parse_records(text: str) -> tuple[tuple[Record, ...], tuple[str, ...]]:
     return tuple(records), tuple(notes)
 
 
-def _records_of(text: str, wanted: str) -> tuple[Record, ...]:
+def _records_of(text: str, kind: str) -> tuple[Record, ...]:
     """The records of a text. Raises ToolError for those of another command, and where nothing is told of any."""
     marks = [mark for mark, pattern in _MARKS.items() if pattern.search(text)]
     records, notes = parse_records(text)
     if records and not marks:
-        raise ToolError(f"the answer says nothing of {wanted}: {visible(', '.join(records[0]))[:120]}")
-    if marks and wanted not in marks:
-        raise ToolError(f"this is the record of {' and of '.join(marks)} where that of {wanted} was expected")
-    told = [line for line in notes if not _NOISE.match(line) or line.lower().startswith(("usage", "error"))]
-    if not records and told and not _NONE.search(text):
-        raise ToolError(f"the answer says nothing of {wanted}: {visible(told[0])[:200]}")
+        raise ToolError(f"the answer says nothing of {kind}: {visible(', '.join(records[0]))[:120]}")
+    if marks and kind not in marks:
+        raise ToolError(f"this is the record of {' and of '.join(marks)} where that of {kind} was expected")
+    messages = [line for line in notes if not _NOISE.match(line) or line.lower().startswith(("usage", "error"))]
+    if not records and messages and not _NONE.search(text):
+        raise ToolError(f"the answer says nothing of {kind}: {visible(messages[0])[:200]}")
     return records
 
 
@@ -263,9 +263,9 @@ def _progress(status: str, progress: str) -> dict[str, float]:
     """Percent by task; mnv_cli tells how far a task is, and nothing when there is none."""
     if status in _IDLE and (status or progress in _IDLE):
         return {}
-    told = f"{status} {progress}"
-    percent = _PERCENT.search(told)
-    task = next((name for word, name in _BACKGROUND.items() if word in told), status or progress)
+    text = f"{status} {progress}"
+    percent = _PERCENT.search(text)
+    task = next((name for word, name in _BACKGROUND.items() if word in text), status or progress)
     return {task: float(percent.group("percent")) if percent else 0.0}
 
 
@@ -343,9 +343,9 @@ def objections(request: VolumeRequest) -> tuple[str, ...]:
     """What the tool cannot be told; it makes RAID 0 and 1, with strips of 32 and 64 KiB."""
     unknown = [f"RAID {request.level}"] if request.level not in ("0", "1") else []
     unknown += request.asks("policies", "spares", "initialisation")
-    told = f"mvcli cannot be told {', '.join(unknown)} of a new volume; leave it out of the drop"
+    refusal = f"mvcli cannot be told {', '.join(unknown)} of a new volume; leave it out of the drop"
     wrong = request.strip_objection(32 << 10, 64 << 10)
-    return (*((told,) if unknown else ()), *((wrong,) if wrong else ()))
+    return (*((refusal,) if unknown else ()), *((wrong,) if wrong else ()))
 
 
 def create(runner: Runner, index: str, request: VolumeRequest) -> None:
@@ -359,7 +359,7 @@ def create(runner: Runner, index: str, request: VolumeRequest) -> None:
 def delete(runner: Runner, index: str, volume: VolumeFacts) -> None:
     """Delete a volume; read back that it is gone. Raises ToolError."""
     _change(runner, index, "delete", "-o", "vd", "-i", volume.id)
-    if any(found.id == volume.id for found in read_volumes(runner, index)):
+    if any(entry.id == volume.id for entry in read_volumes(runner, index)):
         raise ToolError(f"volume {volume.id} of {index} is still there: the tool may have asked; delete it by hand")
 
 
@@ -367,5 +367,5 @@ def _change(runner: Runner, index: str, *words: str) -> None:
     ended = _ask(runner, index, *words)
     complaint = [line for line in ended.stdout.splitlines() if _ERROR.search(line) and "SG device" not in line]
     if ended.rc != 0 or complaint:
-        said = complaint[-1].strip()[:200] if complaint else ended.last_words()
-        raise ToolError(f"{index} refused: {said}; command: {ended.line}")
+        reason = complaint[-1].strip()[:200] if complaint else ended.last_words()
+        raise ToolError(f"{index} refused: {reason}; command: {ended.line}")

@@ -80,18 +80,18 @@ _HOLDERS = {"Subsystems", "Controllers", "Namespaces"}
 def parse_list(text: str) -> tuple[Namespace, ...]:
     """The namespaces of `nvme list -o json` and `nvme list -v -o json`, each once. Raises ToolError."""
     body = the_object(text, "nvme", "Devices")
-    found: dict[str, Namespace] = {}
+    namespaces: dict[str, Namespace] = {}
     devices = respelt(body["Devices"], _NAMES)
     for namespace in _walk(devices, {}):
         # releases 1.x list the hidden paths of multipath beside their namespaces
         if not _PATH.search(namespace.node):
-            found.setdefault(namespace.node, namespace)
+            namespaces.setdefault(namespace.node, namespace)
     entries = [as_mapping(each) for each in as_list(devices)]
-    if not found and not all(_HOLDERS & set(each) for each in entries):
+    if not namespaces and not all(_HOLDERS & set(each) for each in entries):
         raise ToolError("nvme lists devices in a shape that is not known")
-    if not found and re.search(r'"[^"]*(?:Path|Name ?Space)"\s*:\s*"[^"]*nvme\d', text, re.IGNORECASE):
+    if not namespaces and re.search(r'"[^"]*(?:Path|Name ?Space)"\s*:\s*"[^"]*nvme\d', text, re.IGNORECASE):
         raise ToolError("nvme lists namespaces in a shape that is not known")
-    return tuple(found.values())
+    return tuple(namespaces.values())
 
 
 def _walk(entries: object, above: Mapping[str, Any], depth: int = 4) -> Iterator[Namespace]:
@@ -134,8 +134,8 @@ def _alike(controllers: object) -> dict[str, str]:
     """What all controllers of a subsystem say alike; empty texts where they differ, nothing where none is listed."""
     listed = [as_mapping(each) for each in as_list(controllers)]
     names = ("Controller", "Address", "ModelNumber", "SerialNumber", "Firmware") if listed else ()
-    said = {name: {as_text(each.get(name)) for each in listed} for name in names}
-    return {name: values.pop() if len(values) == 1 else "" for name, values in said.items()}
+    answers = {name: {as_text(each.get(name)) for each in listed} for name in names}
+    return {name: values.pop() if len(values) == 1 else "" for name, values in answers.items()}
 
 
 def _sizes(entry: Mapping[str, Any], node: str) -> tuple[int | None, int | None, str]:
@@ -170,7 +170,7 @@ def parse_subsystems(text: str) -> dict[str, set[str]]:
     hosts = [as_mapping(host) for host in as_list(body.get("hosts", [body]))]
     if not hosts or not all("Subsystems" in host for host in hosts):
         raise ToolError(f"nvme printed no list of subsystems: {first_line(text)}")
-    found: dict[str, set[str]] = {}
+    subsystems: dict[str, set[str]] = {}
     for host in hosts:
         nqn = ""
         for entry in map(as_mapping, as_list(host["Subsystems"])):
@@ -178,8 +178,8 @@ def parse_subsystems(text: str) -> dict[str, set[str]]:
             names = {as_text(as_mapping(path).get("Name")) for path in as_list(entry.get("Paths"))}
             if not nqn or "" in names or not entry.keys() & {"NQN", "Paths"}:
                 raise ToolError("nvme lists a subsystem without an NQN, or a path without a controller")
-            found.setdefault(nqn, set()).update(names)
-    return found
+            subsystems.setdefault(nqn, set()).update(names)
+    return subsystems
 
 
 def read_subsystems(runner: Runner) -> dict[str, set[str]]:
@@ -402,24 +402,26 @@ def _controller(runner: Runner, index: str) -> NvmeController:
 
 def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
     """The running revision, and `firmware.pending` where the next reset starts another slot. Raises ToolError."""
-    found = {"firmware": _controller(runner, index).revision}
+    versions = {"firmware": _controller(runner, index).revision}
     slots = parse_slots(_ask(runner, "fw-log", index, "the firmware slots"))
     if slots.following and slots.following != slots.active:
-        found["firmware.pending"] = slots.revisions.get(slots.following, f"slot {slots.following}")
-    return found
+        versions["firmware.pending"] = slots.revisions.get(slots.following, f"slot {slots.following}")
+    return versions
 
 
 def firmware_objections(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...]:
     """A controller without the commands, without a slot that may be written, or one that starts no image at once."""
     able = _controller(runner, index)
-    found = []
+    problems = []
     if not able.downloads:
-        found.append(f"{index} takes no firmware: its Identify data do not offer Firmware Commit and Image Download")
+        problems.append(
+            f"{index} takes no firmware: its Identify data do not offer Firmware Commit and Image Download"
+        )
     elif not _writable(able):
-        found.append(f"{index} has no firmware slot that may be written")
+        problems.append(f"{index} has no firmware slot that may be written")
     elif image.activation == "none" and not able.without_reset:
-        found.append(f"{index} starts an image at a reset only; declare `activation: reset` for it")
-    return tuple(found)
+        problems.append(f"{index} starts an image at a reset only; declare `activation: reset` for it")
+    return tuple(problems)
 
 
 def download(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...]:
@@ -436,8 +438,8 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...
     ended = runner(["nvme", "fw-commit", index, f"--slot={slot}", f"--action={action}"], timeout=_DOWNLOAD_TIMEOUT)
     if ended.rc != 0 or not _COMMITTED.search(ended.stdout):
         raise ended.failure(f"{index} did not commit {image.path} to slot {slot}")
-    said = next(line.strip() for line in ended.stdout.splitlines() if _COMMITTED.search(line))
-    return (f"{index}: image transferred and committed to slot {slot} ({said[:200]})",)
+    answer = next(line.strip() for line in ended.stdout.splitlines() if _COMMITTED.search(line))
+    return (f"{index}: image transferred and committed to slot {slot} ({answer[:200]})",)
 
 
 def _writable(able: NvmeController) -> list[int]:
@@ -541,17 +543,17 @@ def _ocp_name(printed: str) -> str:
 
 def _ocp_text(text: str) -> dict[str, Any]:
     """The labels of the text form, each with one number, or two that are halves of one."""
-    found: dict[str, Any] = {}
+    labels: dict[str, Any] = {}
     for line in text.replace("\t", "  ").splitlines():
         match = _OCP_TEXT.match(line)
         if match is not None:
             high, blank, low = match.group("value").partition(" ")
             label = match.group("label")
             if label.lower().endswith("guid"):
-                found[label] = high
+                labels[label] = high
             else:
-                found[label] = {"hi": high, "lo": low} if blank else str(int(high, 16)) if "x" in high else high
-    return found
+                labels[label] = {"hi": high, "lo": low} if blank else str(int(high, 16)) if "x" in high else high
+    return labels
 
 
 def read_ocp_log(runner: Runner, device: str) -> SmartLog | None:

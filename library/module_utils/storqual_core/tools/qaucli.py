@@ -119,8 +119,8 @@ def parse_listing(text: str) -> ToolFacts:
         elif line.strip("- \t"):
             notes.append(line.rstrip())
     if not models and total is None and not _NONE.search(text):
-        said = next((note for note in notes if note.strip("- \t")), "nothing")
-        raise ToolError(f"qaucli lists no adapter, and does not say that there is none: {said[:200]}")
+        answer = next((note for note in notes if note.strip("- \t")), "nothing")
+        raise ToolError(f"qaucli lists no adapter, and does not say that there is none: {answer[:200]}")
     if total is not None and total != models:
         raise ToolError(f"qaucli reports {total} adapters and lists {models}")
     return ToolFacts(all_but_odd(adapters), tuple(notes))
@@ -146,8 +146,8 @@ def parse_instances(text: str) -> ToolFacts:
             records.append([])
         (records[-1] if records else host).append(line)
     if not records and not _NONE.search(text):
-        said = next((line.strip() for line in host if line.strip("- \t")), "nothing")
-        raise ToolError(f"qaucli shows no instance of an adapter, but says: {said[:200]}")
+        answer = next((line.strip() for line in host if line.strip("- \t")), "nothing")
+        raise ToolError(f"qaucli shows no instance of an adapter, but says: {answer[:200]}")
     adapters = []
     notes = [line.strip() for line in host if line.strip("- \t") and not _HOST.match(line)]
     for record in records:
@@ -197,39 +197,39 @@ def read_facts(runner: Runner) -> ToolFacts:
 
     Raises ToolError when the tool fails and when the two lists differ.
     """
-    found = _instances(runner)
-    if not found.adapters:
-        return found
+    answer = _instances(runner)
+    if not answer.adapters:
+        return answer
     try:
         listed = parse_listing(_run(runner, "-g").expect().stdout)
     except ToolError as problem:
-        return replace(found, notes=(*found.notes, f"instances not compared with the list of adapters: {problem}"))
-    known = [[adapter for adapter in facts.adapters if not adapter.unread] for facts in (found, listed)]
-    if [len(each) for each in known] != [len(facts.adapters) for facts in (found, listed)]:
-        return replace(found, notes=(*found.notes, "instances not compared: one of them cannot be read"))
+        return replace(answer, notes=(*answer.notes, f"instances not compared with the list of adapters: {problem}"))
+    known = [[adapter for adapter in facts.adapters if not adapter.unread] for facts in (answer, listed)]
+    if [len(each) for each in known] != [len(facts.adapters) for facts in (answer, listed)]:
+        return replace(answer, notes=(*answer.notes, "instances not compared: one of them cannot be read"))
     instances, shown = ({adapter.index for adapter in adapters} for adapters in known)
     if instances != shown:
         raise ToolError(
             f"qaucli -i all shows the instances {', '.join(sorted(instances))}, -g lists {', '.join(sorted(shown))}"
         )
-    return found
+    return answer
 
 
 def parse_parameters(text: str) -> dict[str, Value]:
     """`-c`: the NVRAM words by canonical name, those that the text shows. Raises ToolError when it shows none."""
     values, _ = labelled(text.splitlines())
     by_label = {normal_label(label): value for label, value in values.items()}
-    found: dict[str, Value] = {}
+    words: dict[str, Value] = {}
     for name, (_, label) in _WORDS.items():
         if label not in by_label:
             continue
         number = _FLAGS.get(by_label[label].strip().lower(), whole_number(by_label[label]))
         if number is not None:
-            found[name] = number
-    if not found:
-        said = next((line.strip() for line in text.splitlines() if _FAILED.search(line)), "no parameter")
-        raise ToolError(f"qaucli shows no HBA parameters: {visible(said)[:200]}")
-    return found
+            words[name] = number
+    if not words:
+        error = next((line.strip() for line in text.splitlines() if _FAILED.search(line)), "no parameter")
+        raise ToolError(f"qaucli shows no HBA parameters: {visible(error)[:200]}")
+    return words
 
 
 def read_settings(runner: Runner, index: str) -> Mapping[str, Value]:
@@ -256,9 +256,11 @@ def write_setting(runner: Runner, index: str, name: str, value: Value) -> None:
     if against:
         raise ToolError(against)
     ended = _run(runner, "-n", index, _WORDS[name][0], str(value))
-    said = next((line.strip() for line in ended.stdout.splitlines() if _FAILED.search(line)), "")
-    if ended.rc != 0 or said:
-        raise ToolError(f"`{ended.line}` ended with status {ended.rc}: {visible(said or ended.stderr.strip())[:200]}")
+    error = next((line.strip() for line in ended.stdout.splitlines() if _FAILED.search(line)), "")
+    if ended.rc != 0 or error:
+        raise ToolError(
+            f"`{ended.line}` ended with status {ended.rc}: {visible(error or ended.stderr.strip())[:200]}"
+        )
 
 
 def read_versions(runner: Runner, index: str) -> Mapping[str, str]:

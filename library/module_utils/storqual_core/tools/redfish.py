@@ -27,15 +27,15 @@ def parse_error(text: str) -> str:
     body = the_object(text, "redfish")
     error = as_mapping(body.get("error", body))
     info = as_list(error.get("@Message.ExtendedInfo")) or as_list(body.get("Messages"))
-    told = [as_mapping(respelt(each, _SPELT)) for each in info]
+    infos = [as_mapping(respelt(each, _SPELT)) for each in info]
     message = as_text(error.get("message"))
-    found = [sentence for sentence in map(_sentence, told) if sentence]
+    sentences = [sentence for sentence in map(_sentence, infos) if sentence]
     # beside ids alone it is the message, unless it says that the others are
-    if message and (not found or not ("ExtendedInfo" in message or any(each.get("Message") for each in told))):
-        found.insert(0, message)
-    if not found:
+    if message and (not sentences or not ("ExtendedInfo" in message or any(each.get("Message") for each in infos))):
+        sentences.insert(0, message)
+    if not sentences:
         raise ToolError("redfish printed an error without a message")
-    return "; ".join(found)
+    return "; ".join(sentences)
 
 
 def _sentence(info: Mapping[str, Any]) -> str:
@@ -46,8 +46,8 @@ def _sentence(info: Mapping[str, Any]) -> str:
     # what a message that is told by its id alone is about
     name = f"{name}: {arguments}" if arguments and not message else name
     # some controllers tell the id alone, and "None" where there is nothing to do
-    said = f"{message} ({name})" if message and name else message or name
-    return " ".join(part for part in (said, remedy) if part and part.strip(" .").lower() != "none") if said else ""
+    text = f"{message} ({name})" if message and name else message or name
+    return " ".join(part for part in (text, remedy) if part and part.strip(" .").lower() != "none") if text else ""
 
 
 def find_version(entries: Sequence[Any], target: str) -> str:
@@ -57,8 +57,8 @@ def find_version(entries: Sequence[Any], target: str) -> str:
     """
     listed = [as_mapping(entry) for entry in entries]
     named = [entry for entry in listed if target in (as_text(entry.get("Id")), as_text(entry.get("Name")))]
-    found = [entry for entry in named if not _kept(entry)] or named
-    versions = {as_text(entry.get("Version")) for entry in found if as_text(entry.get("Version"))}
+    matches = [entry for entry in named if not _kept(entry)] or named
+    versions = {as_text(entry.get("Version")) for entry in matches if as_text(entry.get("Version"))}
     if len(versions) != 1:
         known = ", ".join(sorted({as_text(entry.get("Name")) for entry in listed} - {""})) or "nothing"
         raise ToolError(f"{len(versions)} versions of {target!r} are in the firmware inventory, which has {known}")

@@ -196,13 +196,13 @@ def parse_signatures(text: str) -> tuple[SignatureCheck, ...]:
             parts[files[-1]].append((verbose.group(1), verbose.group(3) or "", verbose.group(4)))
         else:
             raise line_error("rpm -K", number, line, "a file with what was checked of it")
-    for file, told in parts.items():
-        if not told:
+    for file, results in parts.items():
+        if not results:
             raise ToolError(f"rpm -K checked nothing of {visible(file[:120])}: the text is cut")
-        keys = tuple(dict.fromkeys(key for _, key, _ in told if key))
-        signed = any("signature" in what.lower() and state != "NOTFOUND" for what, _, state in told)
-        good = all(state in ("OK", "NOTFOUND") for _, _, state in told)
-        wrong = tuple(what for what, _, state in told if state == "BAD")
+        keys = tuple(dict.fromkeys(key for _, key, _ in results if key))
+        signed = any("signature" in what.lower() and state != "NOTFOUND" for what, _, state in results)
+        good = all(state in ("OK", "NOTFOUND") for _, _, state in results)
+        wrong = tuple(what for what, _, state in results if state == "BAD")
         checks.append(SignatureCheck(file, good, signed, keys, wrong))
     if not checks:
         raise ToolError(f"rpm -K told of no file: {first_line(text)}")
@@ -226,18 +226,18 @@ _SCRIPT = re.compile(
 
 def parse_scripts(text: str) -> tuple[Script, ...]:
     """`rpm -q --scripts`; none for a package without scripts. Raises ToolError for a text that is no such listing."""
-    found: list[Script] = []
+    entries: list[Script] = []
     for number, line in enumerate(text.splitlines(), start=1):
         match = _SCRIPT.fullmatch(line)
         if match:
             when, interpreter, program = match.groups()
-            found.append(Script(when, interpreter or program or "", ""))
-        elif found:
-            script = found[-1]
-            found[-1] = Script(script.when, script.interpreter, f"{script.text}{line}\n")
+            entries.append(Script(when, interpreter or program or "", ""))
+        elif entries:
+            script = entries[-1]
+            entries[-1] = Script(script.when, script.interpreter, f"{script.text}{line}\n")
         elif line.strip():
             raise line_error("rpm --scripts", number, line, "the heading of a script")
-    return tuple(found)
+    return tuple(entries)
 
 
 def kernel_releases(files: Iterable[str]) -> tuple[str, ...]:
@@ -285,29 +285,29 @@ def installed(runner: Runner, name: str, version: str = "") -> Package | None:
     and not complete. Raises ToolError.
     """
     there = listing(runner, ["--", named(name, version)]).packages
-    found = [each for each in there if version in ("", each.evr, f"{each.version}-{each.release}")]
-    if not found:
+    matches = [each for each in there if version in ("", each.evr, f"{each.version}-{each.release}")]
+    if not matches:
         return None
-    newest = max(found, key=lambda each: each.installed or 0)
+    newest = max(matches, key=lambda each: each.installed or 0)
     twice = len({each.architecture for each in there}) < len(there)
-    beside = twice and any(each in found for each in kernel_packages(runner))
+    beside = twice and any(each in matches for each in kernel_packages(runner))
     return Package(name, newest.evr, complete=beside or not twice)
 
 
 def kernel_packages(runner: Runner) -> tuple[Nevra, ...]:
     """Packages that are installed side by side as kernels are; meta packages and modules are among them."""
-    found = listing(runner, ["--whatprovides", *_CAPABILITIES]).packages
-    return tuple(dict.fromkeys(found))
+    packages = listing(runner, ["--whatprovides", *_CAPABILITIES]).packages
+    return tuple(dict.fromkeys(packages))
 
 
 def kernels(runner: Runner) -> tuple[Kernel, ...]:
     """Every kernel that a package carries, with its `uname -r` from the files of the package. Raises ToolError."""
-    found = []
+    entries = []
     for package in kernel_packages(runner):
-        found += [
+        entries += [
             Kernel(package.name, package.evr, release) for release in kernel_releases(_files(runner, package.label))
         ]
-    return tuple(found)
+    return tuple(entries)
 
 
 def kernel_of(runner: Runner, name: str, version: str = "") -> str:
@@ -322,7 +322,9 @@ def kernel_of(runner: Runner, name: str, version: str = "") -> str:
         needs = runner(["rpm", "-q", "--requires", "--", label], timeout=_TIMEOUT).expect().stdout
         for capability, value in _META.findall(needs):  # `--whatprovides` takes no version
             for each in listing(runner, ["--whatprovides", capability]).packages:
-                releases |= {one for one in kernel_releases(_files(runner, each.label)) if value in (one, each.evr)}
+                releases |= {
+                    release for release in kernel_releases(_files(runner, each.label)) if value in (release, each.evr)
+                }
     if len(releases) != 1:
         held = ", ".join(sorted(releases)) or "none"
         raise ToolError(f"package {name} should carry one kernel, it carries {held}")
@@ -332,8 +334,8 @@ def kernel_of(runner: Runner, name: str, version: str = "") -> str:
 def owner(runner: Runner, path: str) -> str:
     """The package that a file belongs to; empty when it belongs to none. Raises ToolError."""
     ended = runner(["rpm", "-q", "--qf", QUERY, "-f", "--", path], timeout=_TIMEOUT)
-    found = parse_packages(ended.stdout or ended.stderr).packages
-    return found[0].label if found else ""
+    packages = parse_packages(ended.stdout or ended.stderr).packages
+    return packages[0].label if packages else ""
 
 
 def file_package(runner: Runner, path: str) -> tuple[str, str]:
@@ -370,8 +372,8 @@ def install_packages(runner: Runner, files: Sequence[str]) -> None:
     """
     paths = [os.path.abspath(file) for file in files]  # noqa: PTH100 - a name that begins with a dash becomes a path
     program, ended = _by_front_end(runner, lambda name: [*_install_words(name), *paths])
-    said = f"{ended.stdout}\n{ended.stderr}"
-    why = zypper.failure(said, ended.rc) if program == "zypper" else dnf.failure(said, ended.rc)
+    output = f"{ended.stdout}\n{ended.stderr}"
+    why = zypper.failure(output, ended.rc) if program == "zypper" else dnf.failure(output, ended.rc)
     if why:
         raise ToolError(f"{program} could not install {', '.join(files)} (status {ended.rc}): {why}")
     os.sync()
@@ -453,9 +455,9 @@ def payload(path: str) -> dict[str, bytes]:
 
 def requires(runner: Runner, file: str) -> tuple[str, ...]:
     """What a package file needs of other packages; a kernel's symbols and rpm's own features are not listed."""
-    said = runner(["rpm", "-q", "--requires", "-p", "--", file], timeout=_TIMEOUT).expect().stdout
+    output = runner(["rpm", "-q", "--requires", "-p", "--", file], timeout=_TIMEOUT).expect().stdout
     own = re.compile(r"(?:kernel|ksym)\(|rpmlib\(|/")
-    return tuple(dict.fromkeys(line.strip() for line in said.splitlines() if line.strip() and not own.match(line)))
+    return tuple(dict.fromkeys(line.strip() for line in output.splitlines() if line.strip() and not own.match(line)))
 
 
 def erase(runner: Runner, labels: Sequence[str]) -> list[str]:

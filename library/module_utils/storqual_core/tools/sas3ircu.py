@@ -96,7 +96,7 @@ def parse_list(text: str) -> dict[str, str]:
     if any(words in text for words in _NONE):
         return {}
     _check(text, "the controllers could not be listed")
-    found: dict[str, str] = {}
+    addresses: dict[str, str] = {}
     begun = False
     for line in text.splitlines():
         match = _LISTED.match(line)
@@ -104,16 +104,16 @@ def parse_list(text: str) -> dict[str, str]:
             domain, bus, device, function = (
                 int(match.group(part), 16) for part in ("domain", "bus", "device", "function")
             )
-            found[match.group("index")] = f"{domain:04x}:{bus:02x}:{device:02x}.{function:x}"
+            addresses[match.group("index")] = f"{domain:04x}:{bus:02x}:{device:02x}.{function:x}"
         elif begun and _ROW.match(line):
             # its number is enough to ask it
-            found[line.split()[0]] = ""
+            addresses[line.split()[0]] = ""
         elif begun and line.strip() and _DONE.lower() not in line.lower() and not _of_table(line):
             raise ToolError(f"the list of controllers has a line that is not understood: {line.strip()[:120]!r}")
         begun = begun or bool(_TABLE.match(line))
-    if not begun or not found:
+    if not begun or not addresses:
         raise ToolError("this is not a list of controllers: it has no table of them")
-    return found
+    return addresses
 
 
 def _of_table(line: str) -> bool:
@@ -210,7 +210,7 @@ def parse_status(text: str) -> dict[str, dict[str, float]]:
             volumes.append(Fields())
         elif line.labelled and volumes:
             volumes[-1].add(line.label, line.value)
-    found: dict[str, dict[str, float]] = {}
+    percents: dict[str, dict[str, float]] = {}
     for volume in volumes:
         name, operation = volume.get("Volume ID"), volume.get("Current operation")
         if not name or not operation:
@@ -221,10 +221,10 @@ def parse_status(text: str) -> dict[str, dict[str, float]]:
             # a mirror that is synchronised anew has no second copy, one that was just made has two of nothing
             if operation.lower() == "synchronize" and volume.get("Volume state").lower() == "degraded":
                 task = "rebuild"
-            found[name] = {task: float(percent.group("percent")) if percent else 0.0}
+            percents[name] = {task: float(percent.group("percent")) if percent else 0.0}
     if not volumes:
         raise ToolError("this is not an answer to STATUS: it names no volume, and does not say that there is none")
-    return found
+    return percents
 
 
 def _check(text: str, what: str, command: str = "") -> None:
@@ -232,8 +232,8 @@ def _check(text: str, what: str, command: str = "") -> None:
         lines = [
             line.strip() for line in text.splitlines() if line.strip() and not line.startswith(("LSI", "Version"))
         ]
-        said = " ".join(lines[-2:])[:300] or "nothing"
-        raise ToolError(f"{what}: it did not say `{_DONE}` but {said}" + (f"; command: {command}" if command else ""))
+        tail = " ".join(lines[-2:])[:300] or "nothing"
+        raise ToolError(f"{what}: it did not say `{_DONE}` but {tail}" + (f"; command: {command}" if command else ""))
 
 
 def _number(text: str) -> int | None:
@@ -276,11 +276,11 @@ def _drive(fields: Fields, index: str) -> DriveFacts:
 
 def _around(enclosures: Sequence[Fields]) -> dict[str, str]:
     """What is told of enclosures and of their services devices and has no field of its own."""
-    found = Fields()
+    settings = Fields()
     for fields in enclosures:
         for label, value in fields.without("", _UNREAD, "Enclosure#", "Numslots").items():
-            found.add(f"enclosure {fields.get('Enclosure#')}: {label}", value)
-    return found.printed()
+            settings.add(f"enclosure {fields.get('Enclosure#')}: {label}", value)
+    return settings.printed()
 
 
 def _enclosure(fields: Fields, services: Sequence[Fields]) -> EnclosureFacts:
@@ -408,8 +408,8 @@ def _do(runner: Runner, what: str, index: str, *words: str) -> None:
 def objections(request: VolumeRequest) -> tuple[str, ...]:
     """What the tool cannot be told; the controller chooses the strip."""
     unknown = request.asks("policies", "strip", "spares", "initialisation")
-    told = f"integrated RAID cannot be told {', '.join(unknown)} of a new volume; leave it out of the drop"
-    return (told,) if unknown else ()
+    refusal = f"integrated RAID cannot be told {', '.join(unknown)} of a new volume; leave it out of the drop"
+    return (refusal,) if unknown else ()
 
 
 def create(runner: Runner, index: str, request: VolumeRequest) -> None:

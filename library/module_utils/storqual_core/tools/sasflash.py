@@ -61,7 +61,7 @@ def parse_list_all(text: str) -> tuple[Listed, ...]:
 
     Raises ToolError for a text that is no such list.
     """
-    found = [
+    adapters = [
         Listed(
             match.group("number"),
             match.group("chip"),
@@ -74,17 +74,17 @@ def parse_list_all(text: str) -> tuple[Listed, ...]:
         if match is not None
     ]
     rows = [line for line in text.splitlines() if _ROW.match(line)]
-    if len(rows) != len(found) and not found:
+    if len(rows) != len(adapters) and not adapters:
         raise ToolError(f"the list of adapters has {len(rows)} rows, none of which is understood")
     # the number is enough to ask an adapter
-    found += [Listed(row.split()[0], "", "", "", "", "") for row in rows if not _LISTED.match(row)]
+    adapters += [Listed(row.split()[0], "", "", "", "", "") for row in rows if not _LISTED.match(row)]
     if (
-        not found
+        not adapters
         and not _NONE.search(text)
         and not re.search(r"^\s*Num\s+Ctlr\b", text, re.MULTILINE | re.IGNORECASE)
     ):
         raise ToolError(f"the adapters could not be listed: {_last(text)}")
-    return tuple(found)
+    return tuple(adapters)
 
 
 _OWN = re.compile(
@@ -151,8 +151,8 @@ def _pci(text: str) -> str:
 
 
 def _last(text: str) -> str:
-    said = [line.strip() for line in text.splitlines() if line.strip() and "Exiting SAS" not in line]
-    return (said[-1] if said else "nothing")[:200]
+    lines = [line.strip() for line in text.splitlines() if line.strip() and "Exiting SAS" not in line]
+    return (lines[-1] if lines else "nothing")[:200]
 
 
 def _said(runner: Runner, index: str, *words: str, timeout: float = _TIMEOUT) -> str:

@@ -66,7 +66,7 @@ def parse_fields(text: str) -> SdparmPages:
     pages: dict[str, dict[str, Field]] = {}
     notes: list[str] = []
     for line in text.lstrip(BYTE_ORDER_MARK).splitlines():
-        head, title, found = _HEAD.match(line), _PAGE.match(line), _FIELD.match(line)
+        head, title, match = _HEAD.match(line), _PAGE.match(line), _FIELD.match(line)
         if head and not device:
             device, identity = head.group(1), head.group(2).rstrip()
         elif title:
@@ -75,12 +75,12 @@ def parse_fields(text: str) -> SdparmPages:
         elif page and (_MALFORMED.match(line.strip()) or _OTHER_PAGE.search(line)):
             malformed |= {page} if _OTHER_PAGE.search(line) else set()
             notes.append(f"{page}: {line.strip()}")
-        elif found and page in malformed:
+        elif match and page in malformed:
             notes.append(f"{page}: {line.strip()}")
-        elif found and found.group(1) not in pages.get(page, {}):
+        elif match and match.group(1) not in pages.get(page, {}):
             if not page:
-                raise ToolError(f"sdparm printed the field {found.group(1)} outside of any mode page")
-            pages[page][found.group(1)] = _field(found)
+                raise ToolError(f"sdparm printed the field {match.group(1)} outside of any mode page")
+            pages[page][match.group(1)] = _field(match)
         elif line.strip():
             notes.append(line.strip())
     if not any(pages.values()):

@@ -78,7 +78,7 @@ _WORD = re.compile(r"""\b(\w+)=("[^"]*"|\S+)""")
 
 def parse_denials(text: str) -> tuple[Denial, ...]:
     """The denials of an audit log or `ausearch`. Raises ToolError for a text without one, or with one that is cut."""
-    found = []
+    denials = []
     for number, line in numbered_lines(text):
         match = _AVC.search(line)
         if match is None:
@@ -89,9 +89,9 @@ def parse_denials(text: str) -> tuple[Denial, ...]:
             raise line_error("audit log", number, line, "a denial with both contexts and its class")
         path = words.get("path") or words.get("name", "")
         permissive = words.get("permissive") == "1"
-        found.append(
+        denials.append(
             Denial(tuple(match.group(1).split()), words.get("comm", ""), path, types[0][2], types[1][2], permissive)
         )
-    if not found:
+    if not denials:
         raise ToolError(f"no denial in what should be an audit log: {first_line(text)}")
-    return tuple(found)
+    return tuple(denials)

@@ -75,7 +75,7 @@ def parse_log_pages(text: str) -> dict[tuple[int, int], LogPage]:
 
     A page that tells another number of phys than it lists is `unread`. Raises ToolError when there is no page.
     """
-    found: dict[tuple[int, int], LogPage] = {}
+    pages: dict[tuple[int, int], LogPage] = {}
     body: dict[tuple[int, int], tuple[str, Fields, list[str]]] = {}
     number: tuple[int, int] | None = None
     counted: dict[tuple[int, int], list[int]] = {}
@@ -100,12 +100,12 @@ def parse_log_pages(text: str) -> dict[tuple[int, int], LogPage]:
             )
             _take(line.strip(), fields, notes, "Phy event: " if events is not None else "")
     for key, (heading, fields, notes) in body.items():
-        told, listed = counted.get(key, (0, 0))
-        odd = f"sg_logs reports {told} phys and lists {listed}" if told and told != listed else ""
-        found[key] = LogPage(heading, fields.printed(), tuple(notes), odd)
-    if not found:
+        total, listed = counted.get(key, (0, 0))
+        odd = f"sg_logs reports {total} phys and lists {listed}" if total and total != listed else ""
+        pages[key] = LogPage(heading, fields.printed(), tuple(notes), odd)
+    if not pages:
         raise ToolError(f"sg_logs printed no log page: {first_line(text)}")
-    return found
+    return pages
 
 
 def _take(line: str, fields: Fields, notes: list[str], before: str) -> None:
@@ -125,9 +125,9 @@ def error_counters(pages: Mapping[tuple[int, int], LogPage]) -> dict[str, int]:
     """The whole numbers of the pages that count errors, by kind and name (`write.Total uncorrected errors`)."""
     return {
         f"{_ERROR_PAGES[page]}.{name}": int(match.group(0))
-        for (page, subpage), found in pages.items()
+        for (page, subpage), log in pages.items()
         if page in _ERROR_PAGES and not subpage
-        for name, value in found.values.items()
+        for name, value in log.values.items()
         for match in [_COUNT.match(value)]
         if match
     }
@@ -135,14 +135,14 @@ def error_counters(pages: Mapping[tuple[int, int], LogPage]) -> dict[str, int]:
 
 def link_counters(pages: Mapping[tuple[int, int], LogPage]) -> dict[str, int]:
     """What the drive counts of errors on its links, all of its phys together (`link.Invalid DWORD count`)."""
-    found: dict[str, int] = {}
+    counters: dict[str, int] = {}
     page = pages.get((_PORTS, 0))
     for name, value in (page.values if page is not None and not page.unread else {}).items():
         label = re.sub(r" #\d+\Z", "", name)
         match = _COUNT.match(value)
         if match and _LINK.match(label):
-            found[f"link.{label}"] = found.get(f"link.{label}", 0) + int(match.group(0))
-    return found
+            counters[f"link.{label}"] = counters.get(f"link.{label}", 0) + int(match.group(0))
+    return counters
 
 
 def read_log_pages(runner: Runner, device: str) -> dict[tuple[int, int], LogPage]:
@@ -242,15 +242,15 @@ def parse_inquiry(text: str) -> Inquiry:
         if colon and key in _WORDS and _WORDS[key] not in words:
             words[_WORDS[key]] = value.strip()
             continue
-        found = _NAMED_NUMBER.findall(line)
-        flags.update({name: printed_number(number) for name, number in found})
+        numbers = _NAMED_NUMBER.findall(line)
+        flags.update({name: printed_number(number) for name, number in numbers})
         if kind_match:
             kind = kind_match.group(1)
-        elif line.strip() and not found:
+        elif line.strip() and not numbers:
             notes.append(line.strip())
     if "vendor" not in words or "product" not in words:
-        said = notes[-1][:200] if notes else "it printed nothing"
-        raise ToolError(f"sg_inq does not identify the device: {said}")
+        note = notes[-1][:200] if notes else "it printed nothing"
+        raise ToolError(f"sg_inq does not identify the device: {note}")
     return Inquiry(**words, kind=kind, flags=flags, notes=tuple(notes))
 
 
@@ -314,14 +314,14 @@ def parse_capacity(text: str) -> Capacity:
     if last is None or length is None:
         raise ToolError(f"sg_readcap tells no size: {first_line(text)}")
     blocks, block = int(last.group(1)) + 1, int(length.group(1))
-    hexadecimal, counted, told = last.group(2), _BLOCKS.search(text), _BYTES.search(text)
+    hexadecimal, counted, total = last.group(2), _BLOCKS.search(text), _BYTES.search(text)
     if not block or blocks in (1 << 32, 1 << 64):
         # the answer of a command that is too short for the drive, and of one without a medium
         raise ToolError(f"sg_readcap tells no size: {blocks} blocks of {block} bytes")
     if (
         (hexadecimal and int(hexadecimal, 16) + 1 != blocks)
         or (counted and int(counted.group(1)) != blocks)
-        or (told and int(told.group(1)) != blocks * block)
+        or (total and int(total.group(1)) != blocks * block)
     ):
         raise ToolError(f"sg_readcap tells sizes that are not one: {blocks} blocks of {block} bytes and another")
     exponent, physical, aligned = (pattern.search(text) for pattern in (_EXPONENT, _PHYSICAL, _ALIGNED))
@@ -389,10 +389,10 @@ def _span(data: bytes, field: ModeField) -> tuple[int, int, int]:
         )
     if field.protocol is not None and field.page in _PROTOCOL_PAGES:
         place = 5 if data[0] & _SUBPAGE_FORMAT else 2
-        found = data[place] & 0x0F if place < len(data) else -1
-        if found != field.protocol:
+        value = data[place] & 0x0F if place < len(data) else -1
+        if value != field.protocol:
             raise ToolError(
-                f"mode page 0x{field.page:02x} of this drive is SCSI protocol {found}'s, the field {field.protocol}'s"
+                f"mode page 0x{field.page:02x} of this drive is SCSI protocol {value}'s, the field {field.protocol}'s"
             )
     return field.byte, count, count * 8 - last_bit
 
@@ -523,8 +523,8 @@ def answer(runner: Runner, argv: Sequence[str], what: str, *, timeout: float = _
 
 
 def _failure(ended: Completed, what: str) -> ToolError:
-    said = ended.stderr.strip().splitlines()
-    detail = f" ({said[-1].strip()[:200]})" if said else ""
+    lines = ended.stderr.strip().splitlines()
+    detail = f" ({lines[-1].strip()[:200]})" if lines else ""
     return ToolError(f"{what}: {status_sentence(ended.rc)}{detail}; command: {ended.line}")
 
 
@@ -575,10 +575,10 @@ def received_of_short_command(runner: Runner, node: str) -> dict[str, int]:
     """
     words = ["sg_raw", "-t", "10", "-r", str(_ASKED), node, "25", *["00"] * 9]
     done = runner(words, timeout=30.0).expect()
-    found = _RECEIVED.search(done.stderr) or _RECEIVED.search(done.stdout)
-    if found is None:
+    match = _RECEIVED.search(done.stderr) or _RECEIVED.search(done.stdout)
+    if match is None:
         raise ToolError(f"`{done.line}` does not say how many bytes it received: {done.last_words()}")
-    return {"asked": _ASKED, "given": _GIVEN, "received": int(found.group(1))}
+    return {"asked": _ASKED, "given": _GIVEN, "received": int(match.group(1))}
 
 
 def mark_uncorrectable(runner: Runner, node: str, lba: int) -> None:

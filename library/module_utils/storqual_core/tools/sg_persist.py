@@ -87,28 +87,28 @@ def parse_status(text: str) -> tuple[Registrant, ...]:
     head = _STATUS.search(text)
     if head is None:
         raise ToolError(f"sg_persist printed no status of registrations: {first_line(text)}")
-    found: list[Registrant] = []
-    said: list[bool] = []
+    entries: list[Registrant] = []
+    answers: list[bool] = []
     in_name = False
     for line in text[head.end() :].splitlines():
         key, name, kind = _NAMED_KEY.match(line), _ISCSI.search(line) or _SAS.search(line), _TYPE.search(line)
         if key:
-            found.append(Registrant(key.group(1)))
-            said.append(False)
-        elif not found:
+            entries.append(Registrant(key.group(1)))
+            answers.append(False)
+        elif not entries:
             continue
         elif _HOLDER in line or _NO_HOLDER in line:
-            found[-1], said[-1] = replace(found[-1], holder=_HOLDER in line), True
+            entries[-1], answers[-1] = replace(entries[-1], holder=_HOLDER in line), True
         elif kind:
-            found[-1] = replace(found[-1], kind=kind.group("type"))
+            entries[-1] = replace(entries[-1], kind=kind.group("type"))
         elif name:
-            found[-1] = replace(found[-1], initiator=name.group("name"))
+            entries[-1] = replace(entries[-1], initiator=name.group("name"))
         elif in_name and (value := _BYTES.match(line)):
-            found[-1] = replace(found[-1], initiator=printed_wwn(re.sub(r"[ -]", "", value.group("bytes"))))
+            entries[-1] = replace(entries[-1], initiator=printed_wwn(re.sub(r"[ -]", "", value.group("bytes"))))
         in_name = bool(_FC.search(line))
-    if not all(said):
+    if not all(answers):
         raise ToolError("sg_persist prints a registration, and not whether it holds the reservation")
-    return tuple(found)
+    return tuple(entries)
 
 
 def _ask(runner: Runner, what: str, device: str) -> Completed:

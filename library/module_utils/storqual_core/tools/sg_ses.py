@@ -203,15 +203,15 @@ def _blocks(text: str) -> Iterator[tuple[_Head, str]]:
         of_type = None if joined else _TYPE.match(line)
         below = None if joined or of_type else _DESCRIPTOR.match(line)
         if joined is not None:
-            said = joined.groupdict()
-            same = head is not None and head.kind == said["kind"].strip()
+            fields = joined.groupdict()
+            same = head is not None and head.kind == fields["kind"].strip()
             types += not same
-            overall = (said["overall"] or "").lower() in ("ov", "overall")
+            overall = (fields["overall"] or "").lower() in ("ov", "overall")
             following = _Head(
-                said["kind"].strip(),
-                int(said["type"] or types - 1),
-                -1 if overall else int(said["index"] or said["old"]),
-                said.get("name") or "",
+                fields["kind"].strip(),
+                int(fields["type"] or types - 1),
+                -1 if overall else int(fields["index"] or fields["old"]),
+                fields.get("name") or "",
             )
             kind = ""
         elif of_type is not None:

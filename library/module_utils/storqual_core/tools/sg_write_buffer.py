@@ -46,8 +46,8 @@ def changed_microcode(text: str) -> bool:
 
 
 def _failure(ended: Completed, what: str) -> ToolError:
-    said = [line.strip() for line in ended.stderr.splitlines() if line.strip()]
-    detail = f" ({said[-1][:200]})" if said else ""
+    lines = [line.strip() for line in ended.stderr.splitlines() if line.strip()]
+    detail = f" ({lines[-1][:200]})" if lines else ""
     return ToolError(f"{what}: {status_sentence(ended.rc)}{detail}; command: {ended.line}")
 
 
@@ -57,14 +57,14 @@ def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
     return {"firmware": parse_revision(ended.stdout)}
 
 
-def _give(runner: Runner, argv: list[str], what: str, told: list[str] | None = None) -> Completed:
-    """Give a command, and again after a unit attention, whose text goes to `told`. Raises ToolError."""
+def _give(runner: Runner, argv: list[str], what: str, answers: list[str] | None = None) -> Completed:
+    """Give a command, and again after a unit attention, whose text goes to `answers`. Raises ToolError."""
     for _ in range(_ATTEMPTS):
         ended = runner(argv, timeout=_TIMEOUT)
         if ended.rc != _UNIT_ATTENTION:
             break
-        if told is not None:
-            told.append(ended.stdout + ended.stderr)
+        if answers is not None:
+            answers.append(ended.stdout + ended.stderr)
     if ended.rc != 0:
         raise _failure(ended, what)
     return ended
@@ -79,18 +79,18 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...
     if size == 0 or size % 4:
         raise ToolError(f"{image.path} has {size} bytes; an image is some multiple of 4 bytes long")
     mode = _AT_ONCE if image.activation == "none" else _DEFER
-    told: list[str] = []
+    answers: list[str] = []
     for offset in range(0, size, SEGMENT):
         length = min(SEGMENT, size - offset)
         place = [f"--offset={offset}", f"--skip={offset}", f"--length={length}", f"--in={image.path}"]
         argv = ["sg_write_buffer", "--verbose", f"--mode={mode}", *place, index]
-        _give(runner, argv, f"{index} took {offset} of {size} bytes of {image.path}", told)
+        _give(runner, argv, f"{index} took {offset} of {size} bytes of {image.path}", answers)
     if mode == _AT_ONCE:
-        told += _until_ready(runner, index, image)
+        answers += _until_ready(runner, index, image)
     seen = [f"{index}: {-(-size // SEGMENT)} segments, {size} bytes transferred"]
     return (
         (*seen, f"{index}: it says that its microcode has been changed")
-        if any(map(changed_microcode, told))
+        if any(map(changed_microcode, answers))
         else tuple(seen)
     )
 
@@ -110,20 +110,20 @@ def activate(runner: Runner, index: str, image: FirmwareImage) -> None:
     ended = runner(["sg_write_buffer", "--verbose", f"--mode={_ACTIVATE}", index], timeout=_TIMEOUT)
     if ended.rc not in (0, _UNIT_ATTENTION):
         raise _failure(ended, f"{index} did not start the image {image.version}")
-    told = [ended.stdout + ended.stderr, *_until_ready(runner, index, image)]
-    if not any(map(changed_microcode, told)) and read_versions(runner, index)["firmware"] != image.version:
+    answers = [ended.stdout + ended.stderr, *_until_ready(runner, index, image)]
+    if not any(map(changed_microcode, answers)) and read_versions(runner, index)["firmware"] != image.version:
         raise ToolError(f"{index} did not say that its microcode changed, and it does not run {image.version}")
 
 
 def _until_ready(runner: Runner, index: str, image: FirmwareImage) -> list[str]:
     """Ask until the drive is ready, a minute at most: it may answer nothing at all while it starts. What it told."""
-    told: list[str] = []
+    answers: list[str] = []
     deadline = time.monotonic() + _WAIT_S
     while True:
         ready = runner(["sg_turs", "--verbose", index], timeout=_TIMEOUT)
-        told.append(ready.stdout + ready.stderr)
+        answers.append(ready.stdout + ready.stderr)
         if ready.rc == 0:
-            return told
+            return answers
         if time.monotonic() >= deadline:
             raise _failure(ready, f"{index} is not ready {_WAIT_S:g} s after it was given {image.version}")
         if ready.rc != _UNIT_ATTENTION:

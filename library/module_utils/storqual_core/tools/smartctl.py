@@ -93,8 +93,8 @@ def _document(text: str) -> Mapping[str, Any]:
     status = as_int(about.get("exit_status")) or 0
     if status & _CANNOT:
         messages = (as_text(as_mapping(entry).get("string")) for entry in as_list(about.get("messages")))
-        said = "; ".join(message for message in messages if message) or "no message"
-        raise ToolError(f"smartctl: {', '.join(status_sentences(status & _CANNOT))} (status {status}): {said[:300]}")
+        cause = "; ".join(message for message in messages if message) or "no message"
+        raise ToolError(f"smartctl: {', '.join(status_sentences(status & _CANNOT))} (status {status}): {cause[:300]}")
     return body
 
 
@@ -129,11 +129,11 @@ def parse_health(text: str) -> Health:
         raise ToolError("smartctl printed JSON without a device: it is no answer about a drive")
 
     def first(*names: str) -> str:
-        return next((found for found in (as_text(body.get(name)) for name in names) if found), "")
+        return next((value for value in (as_text(body.get(name)) for name in names) if value), "")
 
     passed = as_mapping(body.get("smart_status")).get("passed")
     status = as_int(as_mapping(body["smartctl"]).get("exit_status")) or 0
-    found = Health(
+    health = Health(
         vendor=first("scsi_vendor", "vendor"),
         model=first("scsi_model_name", "model_name", "scsi_product", "product"),
         serial=first("serial_number"),
@@ -148,34 +148,34 @@ def parse_health(text: str) -> Health:
         counters=dict(_counters(body)),
         complaints=status_sentences(status),
     )
-    of_health = (found.passed, found.temperature, found.trip, found.hours)
-    if of_health == (None,) * 4 and not found.counters and not status & _SAYS_HEALTH:
-        asked = " ".join(as_text(each) for each in as_list(as_mapping(body["smartctl"]).get("argv"))) or "smartctl"
-        raise ToolError(f"there is no health in the answer of `{asked[:120]}`, only {', '.join(body)[:200]}")
-    return found
+    of_health = (health.passed, health.temperature, health.trip, health.hours)
+    if of_health == (None,) * 4 and not health.counters and not status & _SAYS_HEALTH:
+        command = " ".join(as_text(each) for each in as_list(as_mapping(body["smartctl"]).get("argv"))) or "smartctl"
+        raise ToolError(f"there is no health in the answer of `{command[:120]}`, only {', '.join(body)[:200]}")
+    return health
 
 
 def _size(body: Mapping[str, Any]) -> int | None:
     """Bytes of the drive: of an NVMe drive with several namespaces, `user_capacity` is one namespace's."""
-    one, whole = as_int(as_mapping(body.get("user_capacity")).get("bytes")), as_int(body.get("nvme_total_capacity"))
+    part, whole = as_int(as_mapping(body.get("user_capacity")).get("bytes")), as_int(body.get("nvme_total_capacity"))
     several = max(as_int(body.get("nvme_number_of_namespaces")) or 0, len(as_list(body.get("nvme_namespaces")))) > 1
-    return whole if whole and (several or one is None) else one
+    return whole if whole and (several or part is None) else part
 
 
 def _trip(body: Mapping[str, Any]) -> int | None:
     """The temperature that the drive names as its limit; 7.3 and later know two places for it."""
-    told = (as_int(as_mapping(body.get(name)).get("drive_trip")) for name in ("temperature", "scsi_temperature"))
-    return next((trip for trip in told if trip not in (None, *_NO_SENSOR)), None)
+    trips = (as_int(as_mapping(body.get(name)).get("drive_trip")) for name in ("temperature", "scsi_temperature"))
+    return next((trip for trip in trips if trip not in (None, *_NO_SENSOR)), None)
 
 
 def _temperature(body: Mapping[str, Any]) -> int | None:
     """Degrees Celsius; SCSI drives without the page print 0, some of them another page's reading."""
     reports = as_mapping(body.get("scsi_environmental_reports"))
     places = (body.get("temperature"), reports.get("temperature_1"))
-    told = (as_int(as_mapping(place).get("current")) for place in places)
+    degrees = (as_int(as_mapping(place).get("current")) for place in places)
     # what has a limit has a sensor as well, which may be cold
     none = _NO_SENSOR[1:] if _trip(body) else _NO_SENSOR
-    return next((current for current in told if current not in (None, *none)), None)
+    return next((current for current in degrees if current not in (None, *none)), None)
 
 
 def _wwn(body: Mapping[str, Any]) -> str:
@@ -332,46 +332,46 @@ _HOURS, _CYCLES, _TEMPERATURES = "9", "12", ("194", "190")
 
 def parse_scan_text(text: str) -> tuple[ScannedDevice, ...]:
     """The devices of `smartctl --scan` before 7.0; none for an empty text. Raises ToolError for another line."""
-    found = []
+    devices = []
     for line in text.splitlines():
         match = _SCANNED.match(line)
         if match is not None:
-            found.append(ScannedDevice(match.group("name"), match.group("kind"), match.group("protocol") or ""))
+            devices.append(ScannedDevice(match.group("name"), match.group("kind"), match.group("protocol") or ""))
         elif line.strip() and not line.lstrip().startswith("#"):
             raise ToolError(f"smartctl printed {line.strip()[:100]!r} where a list of devices was expected")
-    return tuple(found)
+    return tuple(devices)
 
 
 def parse_health_text(text: str, status: int = 0) -> Health:
     """The text of `smartctl -a`, with its exit status. Raises ToolError when it is none, or when it says nothing."""
     if not _HEADER.search(text):
         raise ToolError(f"smartctl did not print its name first, but: {first_line(text)}")
-    said: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for line in text.splitlines():
         match = _LINE.match(line)
         if match is not None:
-            said.setdefault(" ".join(match.group("label").lower().split()), match.group("value"))
-    counters, raw = _text_counters(text, said)
-    verdict = said.get("smart overall-health self-assessment test result") or said.get("smart health status", "")
+            fields.setdefault(" ".join(match.group("label").lower().split()), match.group("value"))
+    counters, raw = _text_counters(text, fields)
+    verdict = fields.get("smart overall-health self-assessment test result") or fields.get("smart health status", "")
     # `PASSED`, `OK`; before 6.0 a verdict in words was printed for what is failing
     passed = verdict.split()[0].rstrip("!,").upper() in ("PASSED", "OK") if verdict else None
-    temperature = _degrees(said.get("current drive temperature") or said.get("temperature", ""))
-    trip = _degrees(said.get("drive trip temperature", "")) or None
+    temperature = _degrees(fields.get("current drive temperature") or fields.get("temperature", ""))
+    trip = _degrees(fields.get("drive trip temperature", "")) or None
     if temperature == 0 and trip is None:
         # SCSI drives without the page print 0 for both
         temperature = None
     uptime = next((int(match.group(1)) for match in map(_UPTIME.match, text.splitlines()) if match), None)
     hours = [count for count in (uptime, counters.get("nvme.power_on_hours"), raw.get(_HOURS)) if count is not None]
-    found = Health(
-        vendor=said.get("vendor", ""),
+    health = Health(
+        vendor=fields.get("vendor", ""),
         # releases before 5.40 have a SCSI drive's whole name in one line
-        model=_first(said, "device model", "model number", "product")
-        or said.get("device", "").partition(" Version")[0],
-        serial=said.get("serial number", ""),
-        firmware=_first(said, "firmware version", "revision"),
-        wwn=_text_wwn(said),
-        protocol=_protocol(said),
-        size=_grouped(_first(said, "user capacity", "total nvm capacity", "namespace 1 size/capacity")),
+        model=_first(fields, "device model", "model number", "product")
+        or fields.get("device", "").partition(" Version")[0],
+        serial=fields.get("serial number", ""),
+        firmware=_first(fields, "firmware version", "revision"),
+        wwn=_text_wwn(fields),
+        protocol=_protocol(fields),
+        size=_grouped(_first(fields, "user capacity", "total nvm capacity", "namespace 1 size/capacity")),
         passed=passed,
         temperature=next((raw[name] for name in _TEMPERATURES if name in raw), None)
         if temperature is None
@@ -381,15 +381,15 @@ def parse_health_text(text: str, status: int = 0) -> Health:
         counters=counters,
         complaints=status_sentences(status & ~_CANNOT),
     )
-    identified = bool(found.serial or found.model) and not status & _CANNOT
-    if not identified and found.passed is None and not counters and temperature is None:
+    identified = bool(health.serial or health.model) and not status & _CANNOT
+    if not identified and health.passed is None and not counters and temperature is None:
         lines = [line.strip() for line in text.splitlines()[2:] if line.strip() and not line.startswith("=== ")]
         raise ToolError(f"smartctl tells nothing of the drive (status {status}): {'; '.join(lines[:3])[:200]}")
-    return found
+    return health
 
 
-def _first(said: Mapping[str, str], *labels: str) -> str:
-    return next((said[label] for label in labels if said.get(label)), "")
+def _first(fields: Mapping[str, str], *labels: str) -> str:
+    return next((fields[label] for label in labels if fields.get(label)), "")
 
 
 def _grouped(text: str) -> int | None:
@@ -406,51 +406,51 @@ def _degrees(text: str) -> int | None:
     return int(match.group(1)) if match else None
 
 
-def _text_wwn(said: Mapping[str, str]) -> str:
+def _text_wwn(fields: Mapping[str, str]) -> str:
     """`0x5000c500…` of SCSI, `5 000c50 0deadbeef` of ATA, `000cca 00602ba300` of the only NVMe namespace."""
-    name = _first(said, "logical unit id", "lu wwn device id")
-    only = _EUI.match(said.get("namespace 1 ieee eui-64", ""))
-    if not name and only and said.get("number of namespaces") == "1":
+    name = _first(fields, "logical unit id", "lu wwn device id")
+    only = _EUI.match(fields.get("namespace 1 ieee eui-64", ""))
+    if not name and only and fields.get("number of namespaces") == "1":
         return printed_wwn(f"eui.{only.group(1)}{only.group(2)}".lower())
     return printed_wwn(name.replace(" ", "").lower())
 
 
-def _protocol(said: Mapping[str, str]) -> str:
-    if "smart health status" in said or "transport protocol" in said or "logical unit id" in said:
+def _protocol(fields: Mapping[str, str]) -> str:
+    if "smart health status" in fields or "transport protocol" in fields or "logical unit id" in fields:
         return "SCSI"
-    return "NVMe" if "model number" in said else "ATA" if "device model" in said else ""
+    return "NVMe" if "model number" in fields else "ATA" if "device model" in fields else ""
 
 
-def _text_counters(text: str, said: Mapping[str, str]) -> tuple[dict[str, int], dict[str, int]]:
+def _text_counters(text: str, fields: Mapping[str, str]) -> tuple[dict[str, int], dict[str, int]]:
     """Counts by the names of the JSON, and the first number of the raw value of each ATA attribute by its number."""
-    found: dict[str, int] = {}
+    counters: dict[str, int] = {}
     raw: dict[str, int] = {}
     for line in text.splitlines():
         errors, attribute = _ERRORS.match(line), _ATTRIBUTE.match(line)
         if errors is not None:
             kind = errors.group("kind")
-            found.update({f"{kind}.{name}": int(errors.group(f"n{n}")) for n, name in enumerate(_ERROR_COLUMNS)})
+            counters.update({f"{kind}.{name}": int(errors.group(f"n{n}")) for n, name in enumerate(_ERROR_COLUMNS)})
             amount = _GIGABYTES.match(errors.group("amount"))
             if amount:
-                found[f"{kind}.megabytes_processed"] = int(amount.group(1) + amount.group(2))
+                counters[f"{kind}.megabytes_processed"] = int(amount.group(1) + amount.group(2))
         elif attribute is not None:
             value = _FIRST_NUMBER.match(attribute.group("raw"))
             number = str(int(attribute.group("id")))
             if value is not None:
                 raw[number] = int(value.group(0))
             if value is not None and value.group(0) == attribute.group("raw"):
-                found[f"attribute.{number}"] = int(value.group(0))
+                counters[f"attribute.{number}"] = int(value.group(0))
     for label, name in _TEXT_COUNTERS.items():
-        value_told = _grouped(said.get(label, ""))
-        if value_told is not None:
-            found[name] = value_told
+        count = _grouped(fields.get(label, ""))
+        if count is not None:
+            counters[name] = count
     if _CYCLES in raw:
-        found.setdefault("power_cycles", raw[_CYCLES])
-    if "logged_errors" not in found and re.search(r"^No Errors Logged\s*$", text, re.MULTILINE):
-        found["logged_errors"] = 0
-    sensors = sorted(label for label in said if re.match(r"temperature sensor [0-9]{1,2}\Z", label))
+        counters.setdefault("power_cycles", raw[_CYCLES])
+    if "logged_errors" not in counters and re.search(r"^No Errors Logged\s*$", text, re.MULTILINE):
+        counters["logged_errors"] = 0
+    sensors = sorted(label for label in fields if re.match(r"temperature sensor [0-9]{1,2}\Z", label))
     for label in sensors:
-        degrees = _degrees(said[label])
+        degrees = _degrees(fields[label])
         if degrees is not None:
-            found[f"nvme.temperature_sensors.{label.split()[-1]}"] = degrees
-    return found, raw
+            counters[f"nvme.temperature_sensors.{label.split()[-1]}"] = degrees
+    return counters, raw

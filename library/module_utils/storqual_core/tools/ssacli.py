@@ -116,11 +116,11 @@ class SmartArray:
 
     def named(self, kind: str, name: str, indent: int) -> TreePart:
         """The drive or volume of this name: it is listed in short first and in full later."""
-        found = next((part for part in self.of(kind) if part.name == name), None)
-        if found is None:
+        match = next((part for part in self.of(kind) if part.name == name), None)
+        if match is None:
             return self.begin(kind, name, indent)
-        found.indent = indent
-        return found
+        match.indent = indent
+        return match
 
     def begin(self, kind: str, name: str, indent: int) -> TreePart:
         self.parts.append(TreePart(kind, name, indent, array=self.array))
@@ -192,13 +192,13 @@ def _miscounted(controller: SmartArray) -> str:
 
 def _around(controller: SmartArray) -> dict[str, str]:
     """What is told of ports, sensors, arrays and enclosures and has no field of its own."""
-    found = {}
+    settings = {}
     for part in controller.parts:
         if part.kind in ("port", "sensor", "array", "enclosure"):
             name = part.name if part.kind == "enclosure" else f"{part.kind} {part.name}"
-            told = {**part.short.printed(), **part.fields.printed()}
-            found.update({f"{name}: {label}": value for label, value in told.items()})
-    return found
+            labels = {**part.short.printed(), **part.fields.printed()}
+            settings.update({f"{name}: {label}": value for label, value in labels.items()})
+    return settings
 
 
 def _version(text: str) -> str:
@@ -284,8 +284,8 @@ def _own(array: str, controller: SmartArray) -> list[TreePart]:
 
 def _array_state(state: str, array: str, controller: SmartArray) -> str:
     """The state of a volume: that of its array, where the array failed and the volume is still called OK."""
-    told = next((part.get("Status") for part in controller.of("array") if part.name == array), "")
-    return told if "fail" in told.lower() and state in ("", "OK") else state
+    status = next((part.get("Status") for part in controller.of("array") if part.name == array), "")
+    return status if "fail" in status.lower() and state in ("", "OK") else state
 
 
 def _without_volume(controller: SmartArray) -> Iterator[VolumeFacts]:
@@ -304,33 +304,33 @@ def _level(text: str) -> str:
 
 def _progress(part: TreePart) -> dict[str, float]:
     """Percent by task: `Recovering, 32% complete`, and the parity of a new volume."""
-    found: dict[str, float] = {}
+    percents: dict[str, float] = {}
     state = part.get("Status").lower()
     task = next((name for word, name in _TASKS if word in state), "")
     percent = _PERCENT.search(state)
     if task:
-        found[task] = float(percent.group("percent")) if percent else 0.0
+        percents[task] = float(percent.group("percent")) if percent else 0.0
     if part.get("Parity Initialization Status").lower() in ("in progress", "queued"):
         percent = _PERCENT.search(part.get("Parity Initialization Progress"))
-        found["initialise"] = float(percent.group("percent")) if percent else 0.0
-    return found
+        percents["initialise"] = float(percent.group("percent")) if percent else 0.0
+    return percents
 
 
 def _policies(part: TreePart, settings: Fields) -> dict[str, Value]:
-    found: dict[str, Value] = {}
+    policies: dict[str, Value] = {}
     caching, ratio = (
         part.get("Caching", "Array Accelerator").lower(),
         settings.get("Cache Ratio", "Accelerator Ratio").lower(),
     )
     if caching == "disabled" or (caching == "enabled" and re.search(r"(?<!\d)0% write$", ratio)):
-        found["write_policy"] = "wt"
+        policies["write_policy"] = "wt"
     elif caching == "enabled" and ratio.endswith("write"):
-        found["write_policy"] = "wb"
+        policies["write_policy"] = "wb"
     cache = settings.get("Drive Write Cache", "Configured Drive Write Cache Policy").lower()
     word = cache[:-1] if cache in ("enabled", "disabled") else cache
     if word in ("enable", "disable", "default"):
-        found["disk_cache"] = word
-    return found
+        policies["disk_cache"] = word
+    return policies
 
 
 def _enclosure(part: TreePart) -> EnclosureFacts:
@@ -342,7 +342,7 @@ def _enclosure(part: TreePart) -> EnclosureFacts:
     half = not alone and bool(part.fields.get("Port")) != bool(part.fields.get("Box")) and place is None
     make = _MAKE.search(part.name)
     # `… Box 1 (Index 0), OK`
-    said = part.name[place.end() if place else 0 :].rpartition(", ")
+    pieces = part.name[place.end() if place else 0 :].rpartition(", ")
     port, box, bays = (part.fields.get(name) for name in ("Port", "Box", "Drive Bays"))
     return EnclosureFacts(
         position=":".join(place.groups()) if place else f"{port}:{box}" if port and box else part.name,
@@ -351,8 +351,8 @@ def _enclosure(part: TreePart) -> EnclosureFacts:
         slots=int(bays) if _BAYS.fullmatch(bays) else None,
         state=f"ssacli gives only part of where {part.name[:80]!r} is"
         if half
-        else said[2]
-        if said[1] and not set(said[2]) & set("()")
+        else pieces[2]
+        if pieces[1] and not set(pieces[2]) & set("()")
         else "",
     )
 
@@ -379,9 +379,9 @@ def _ask(runner: Runner, *words: str, timeout: float = _LOOK_TIMEOUT) -> Complet
 def _do(runner: Runner, *words: str) -> None:
     """A change: the status and the text must both be good."""
     ended = _ask(runner, *words, timeout=_CHANGE_TIMEOUT)
-    said = (ended.stdout.strip() or ended.stderr.strip()).splitlines()
-    if ended.rc != 0 or any(line.strip().startswith("Error") for line in said):
-        detail = " ".join(line.strip() for line in said)[:300] or "nothing"
+    lines = (ended.stdout.strip() or ended.stderr.strip()).splitlines()
+    if ended.rc != 0 or any(line.strip().startswith("Error") for line in lines):
+        detail = " ".join(line.strip() for line in lines)[:300] or "nothing"
         raise ToolError(f"the controller in slot {words[1][5:]} refused: {detail}; command: {ended.line}")
 
 
@@ -392,10 +392,10 @@ def read_facts(runner: Runner) -> ToolFacts:
 
 def _adapter_at(runner: Runner, index: str) -> AdapterFacts:
     ended = _ask(runner, "ctrl", f"slot={index}", "show", "config", "detail")
-    found = [adapter for adapter in parse_controllers(ended.stdout).adapters if adapter.index == index]
-    if not found:
+    adapters = [adapter for adapter in parse_controllers(ended.stdout).adapters if adapter.index == index]
+    if not adapters:
         raise ToolError(f"ssacli shows no controller in slot {index}; command: {ended.line}")
-    return found[0]
+    return adapters[0]
 
 
 def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
@@ -433,9 +433,9 @@ def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
 def objections(request: VolumeRequest) -> tuple[str, ...]:
     """A policy, a name or an initialisation: how they are set is not verified."""
     unknown = request.asks("policies", "name", "initialisation")
-    told = f"how ssacli sets {', '.join(unknown)} of a new volume is not verified; leave it out of the drop"
+    refusal = f"how ssacli sets {', '.join(unknown)} of a new volume is not verified; leave it out of the drop"
     wrong = request.strip_objection(1 << 10, 1 << 20)
-    return (*((told,) if unknown else ()), *((wrong,) if wrong else ()))
+    return (*((refusal,) if unknown else ()), *((wrong,) if wrong else ()))
 
 
 def create(runner: Runner, index: str, request: VolumeRequest) -> None:
@@ -552,8 +552,10 @@ def parse_controllers(text: str) -> ToolFacts:
         raise ToolError(f"ssacli refused: {refused[0][:300]}")
     headless = next(filter(_LISTED.match, notes), "")
     if headless or not (controllers or errors):
-        said = headless or " ".join(notes) or "nothing"
-        raise ToolError(f"ssacli names no controller{' before it lists' if headless else ', but says'}: {said[:200]}")
+        words = headless or " ".join(notes) or "nothing"
+        raise ToolError(
+            f"ssacli names no controller{' before it lists' if headless else ', but says'}: {words[:200]}"
+        )
     for controller in controllers:
         for each in [*controller.of("unknown")]:
             told_of = each.fields.printed().items()
@@ -645,13 +647,13 @@ def _header(line: PrintedLine) -> SmartArray | None:
         return None
     serial = _SERIAL.search(line.text)
     slot = _SERIAL.sub("", match.group("slot")).strip()
-    found = SmartArray(match.group("model"), slot, serial.group("serial") if serial else "")
+    controller = SmartArray(match.group("model"), slot, serial.group("serial") if serial else "")
     # `(Embedded) (HBA Mode)`; the oldest controllers have empty brackets there
     remarks = _SERIAL.sub("", match.groupdict().get("rest") or "").strip()
     remarks = re.sub(r"\)\s*\(", ", ", remarks).strip("()")
     if remarks:
-        found.settings.add("Remarks", remarks)
-    return found
+        controller.settings.add("Remarks", remarks)
+    return controller
 
 
 def _take(
@@ -699,9 +701,9 @@ def _unknown(controller: SmartArray, part: TreePart | None, line: PrintedLine) -
     if line.indent == controller.array_indent:
         # beside the array, so that what is listed below it is not the array's
         controller.array = ""
-    found = controller.begin("unknown", line.text, line.indent)
-    found.outer = part if part is not None and line.indent > part.indent else None
-    return found
+    heading = controller.begin("unknown", line.text, line.indent)
+    heading.outer = part if part is not None and line.indent > part.indent else None
+    return heading
 
 
 def _begin(controller: SmartArray, part: TreePart | None, line: PrintedLine) -> TreePart | None:
@@ -712,21 +714,21 @@ def _begin(controller: SmartArray, part: TreePart | None, line: PrintedLine) -> 
             controller, part, line, drive.group("position"), drive.group("summary"), drive.group("state")
         )
     if volume is not None:
-        found = controller.named("volume", volume.group("id"), line.indent)
+        entry = controller.named("volume", volume.group("id"), line.indent)
         size, level, state, after = volume.group("size", "level", "state", "after")
-        found.short = Fields({"Size": size, "Fault Tolerance": level, "Status": state or after or ""})
-        return found
+        entry.short = Fields({"Size": size, "Fault Tolerance": level, "Status": state or after or ""})
+        return entry
     if array is not None:
         controller.array, controller.array_indent = array.group("name"), line.indent
-        found = controller.begin("array", controller.array, line.indent)
-        found.short = _remarks(array.group("remarks") or "", array.group("state") or "")
-        return found
+        entry = controller.begin("array", controller.array, line.indent)
+        entry.short = _remarks(array.group("remarks") or "", array.group("state") or "")
+        return entry
     enclosure = _SHORT_ENCLOSURE.match(line.text)
     if enclosure is not None:
         controller.array = ""
-        found = controller.begin("enclosure", enclosure.group("name"), line.indent)
-        found.fields = _remarks(enclosure.group("told"), "")
-        return found
+        entry = controller.begin("enclosure", enclosure.group("name"), line.indent)
+        entry.fields = _remarks(enclosure.group("told"), "")
+        return entry
     kind = _BEGINS.get(plain_label(line.label)) if line.labelled else None
     if kind is not None:
         if kind == "array":
@@ -740,16 +742,16 @@ def _begin(controller: SmartArray, part: TreePart | None, line: PrintedLine) -> 
 
 def _remarks(remarks: str, state: str) -> Fields:
     """What stands in brackets behind an array or an enclosure: `SAS, Unused Space: 0  MB`, `Failed`, `Port: 1I`."""
-    found = Fields({"Status": state} if state else None)
+    fields = Fields({"Status": state} if state else None)
     for word in remarks.split(","):
         label, colon, value = word.partition(":")
         if colon:
-            found.add(label.strip(), value.strip())
+            fields.add(label.strip(), value.strip())
         elif re.search(r"\bfail|\boffline|\bok\b", word, re.IGNORECASE):
-            found.add("Status", word.strip())
+            fields.add("Status", word.strip())
         elif word.strip():
-            found.add("Interface Type", word.strip())
-    return found
+            fields.add("Interface Type", word.strip())
+    return fields
 
 
 def _drive_line(
@@ -769,9 +771,9 @@ def _drive_line(
     words = [word.strip() for word in summary.split(",")]
     size = next((word for word in words if _SIZE.match(word)), "")
     place = words.index(size) if size else len(words) - 1
-    told = words[place + 1 :] if size else words[-1:]
-    spare = [word for word in told if "spare" in word.lower()]
-    plain = [word for word in told if word not in spare]
+    remarks = words[place + 1 :] if size else words[-1:]
+    spare = [word for word in remarks if "spare" in word.lower()]
+    plain = [word for word in remarks if word not in spare]
     drive.short = Fields({"Size": size, "Status": state or ", ".join(plain)})
     if size and place > 1:
         drive.short.add("Interface Type", ", ".join(words[1:place]))

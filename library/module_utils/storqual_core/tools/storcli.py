@@ -90,8 +90,8 @@ def _entry(head: dict[str, Any], lines: Sequence[str]) -> _Entry:
     status = {name.capitalize(): (value or "").strip() for name, value in head.items()}
     rows = data.pop("Detailed Status", [])
     # a table without a title is a list in the JSON
-    told = data["Rows"] if set(data) == {"Rows"} else data
-    return {"Command Status": {**status, "Detailed Status": rows}, "Response Data": told}
+    response = data["Rows"] if set(data) == {"Rows"} else data
+    return {"Command Status": {**status, "Detailed Status": rows}, "Response Data": response}
 
 
 def _body(lines: Sequence[str]) -> _Entry:
@@ -270,13 +270,13 @@ def same_names(value: object) -> object:
 def check_counts(data: Mapping[str, Any], tool: str) -> None:
     """Raise ToolError when an answer tells another number of something than it lists, or lists it elsewhere."""
     for count, lists in _COUNTS:
-        told = as_int(data.get(count))
+        total = as_int(data.get(count))
         listed = max(len(as_list(data.get(name))) for name in lists)
-        if told is not None and told != listed:
-            raise ToolError(f"{tool} reports {told} ({count}) and lists {listed}: the answer is not whole")
-    told, listed = as_int(data.get("Number of Controllers")), sum(len(as_list(data.get(name))) for name in OVERVIEWS)
-    if told is not None and told != listed:
-        raise ToolError(f"{tool} reports {told} controllers and lists {listed}: the answer is not whole")
+        if total is not None and total != listed:
+            raise ToolError(f"{tool} reports {total} ({count}) and lists {listed}: the answer is not whole")
+    total, listed = as_int(data.get("Number of Controllers")), sum(len(as_list(data.get(name))) for name in OVERVIEWS)
+    if total is not None and total != listed:
+        raise ToolError(f"{tool} reports {total} controllers and lists {listed}: the answer is not whole")
     if as_int(data.get("Drive Groups")) and not (data.get("TOPOLOGY") or data.get("VD LIST")):
         raise ToolError(f"{tool} reports drive groups and shows none: the answer is not whole")
     inner = data.get("Physical Device Information")
@@ -319,22 +319,22 @@ class ControllerAnswer:
     @property
     def complaints(self) -> list[str]:
         """What went wrong, a sentence each; empty when nothing did."""
-        said = [
+        sentences = [
             f"{row_says} (code {as_text(row.get('ErrCd'))})"
             for row in self.rows
             if as_text(row.get("Status")).lower() not in _SUCCESS
             for row_says in [as_text(row.get("ErrMsg") or row.get("Description")) or "failed"]
         ]
-        if not said and not self.success:
-            said.append(self.description if self.description not in ("", "None") else "failed without a reason")
-        return said
+        if not sentences and not self.success:
+            sentences.append(self.description if self.description not in ("", "None") else "failed without a reason")
+        return sentences
 
     @property
     def nothing(self) -> bool:
         """Whether it says that what was asked for does not exist: no controller, no volume, no drive."""
         counted = as_int(self.data.get("Number of Controllers"))
-        said = [self.description, *self.complaints]
-        return counted == 0 or (not self.data and any(_NOTHING.search(line) for line in said))
+        sentences = [self.description, *self.complaints]
+        return counted == 0 or (not self.data and any(_NOTHING.search(line) for line in sentences))
 
 
 def answers_of(text: str, tool: str) -> list[ControllerAnswer]:
@@ -374,10 +374,10 @@ def data_of(text: str, tool: str) -> list[ControllerAnswer]:
 
     Raises ToolError when a controller failed and gave no data.
     """
-    found = [answer for answer in answers_of(text, tool) if not answer.nothing]
-    for answer in found:
+    answers = [answer for answer in answers_of(text, tool) if not answer.nothing]
+    for answer in answers:
         check_answer(answer, tool)
-    return found
+    return answers
 
 
 def check_answer(answer: ControllerAnswer, tool: str) -> None:
@@ -399,23 +399,23 @@ def adapters_of(
     Of the overview of plain `show`: number, model and health of each. `firmware` are the labels of each version,
     `state` reads that of a drive's row, and `volume` a row of the list of volumes, beside the whole answer.
     """
-    found: list[AdapterFacts] = []
+    adapters: list[AdapterFacts] = []
     for answer in answers_of(text, tool):
         if answer.nothing:
             continue
         try:
             check_answer(answer, tool)
             if is_overview(answer):
-                found += overview_of(answer)
+                adapters += overview_of(answer)
                 continue
             rows = map(as_mapping, as_list(answer.data.get("VD LIST")))
             volumes = all_but_odd(
                 [volume_or_why(row, partial(volume, row, answer.data)) for row in rows], answer.data
             )
-            found.append(replace(adapter_of(answer, firmware), drives=drives_of(answer, state), volumes=volumes))
+            adapters.append(replace(adapter_of(answer, firmware), drives=drives_of(answer, state), volumes=volumes))
         except ToolError as problem:
-            found.append(AdapterFacts(answer.controller, unread=str(problem)))
-    return all_but_odd(found)
+            adapters.append(AdapterFacts(answer.controller, unread=str(problem)))
+    return all_but_odd(adapters)
 
 
 def volume_or_why(row: Mapping[str, Any], read: Callable[[], VolumeFacts]) -> VolumeFacts:
@@ -457,7 +457,7 @@ def carried_out(ended: Completed, tool: str, what: str, remedy: str = "") -> Non
 
 def flat(data: Mapping[str, Any], *, without: Sequence[str] = _TABLES + _ENCLOSURES) -> dict[str, str]:
     """Every scalar by its path (`Status / Controller Status`); tables of names and values by the name."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
 
     def walk(value: object, path: tuple[str, ...]) -> None:
         if isinstance(value, dict):
@@ -470,17 +470,17 @@ def flat(data: Mapping[str, Any], *, without: Sequence[str] = _TABLES + _ENCLOSU
                 name = as_text(row.get("Policy")) or str(number)
                 walk(row.get("Current") if "Policy" in row else inner, (*path, name))
         else:
-            found[" / ".join(path)] = as_text(value).strip()
+            settings[" / ".join(path)] = as_text(value).strip()
 
     walk(data, ())
-    return found
+    return settings
 
 
 def first(settings: Mapping[str, str], *names: str) -> str:
     """The value of the first name that is there and not a blank, at any depth: `Model` matches `Basics / Model`."""
-    told = [(_plain_path(path), value) for path, value in settings.items() if value not in ("", "N/A", "NA", "None")]
+    pairs = [(_plain_path(path), value) for path, value in settings.items() if value not in ("", "N/A", "NA", "None")]
     for wanted in map(_plain_path, names):
-        for path, value in told:
+        for path, value in pairs:
             if path[-len(wanted) :] == wanted:
                 return value
     return ""
@@ -556,19 +556,19 @@ def is_overview(answer: ControllerAnswer) -> bool:
 
 def overview_of(answer: ControllerAnswer) -> list[AdapterFacts]:
     """The controllers of an overview (`show` without a controller): number, model, health. Raises ToolError."""
-    found = []
+    adapters = []
     for row in (row for name in OVERVIEWS for row in as_list(answer.data.get(name))):
         words = {str(key): as_text(value).strip() for key, value in as_mapping(row).items()}
         index = first(words, "Ctl", "Ctrl")
         if not index:
             odd = "the overview lists a controller without its number"
-            found.append(AdapterFacts("?", settings=words, unread=odd))
+            adapters.append(AdapterFacts("?", settings=words, unread=odd))
             continue
         wwn = printed_wwn(first(words, "SASAddress", "SAS Address").lower())
         for unwell in map(as_mapping, as_list(answer.data.get(f"Controller {index}"))):
             place = as_text(unwell.get("EID:Slt") or unwell.get("DG/VD")).strip()
             words[f"Need Attention / {place}"] = as_text(unwell.get("State")).strip()
-        found.append(
+        adapters.append(
             AdapterFacts(
                 index,
                 model=first(words, "Product Name", "Model"),
@@ -579,7 +579,7 @@ def overview_of(answer: ControllerAnswer) -> list[AdapterFacts]:
                 ports=(PortFacts("host", wwn=wwn),) if wwn else (),
             )
         )
-    return found
+    return adapters
 
 
 def drives_of(answer: ControllerAnswer, state: Callable[[Mapping[str, Any]], str]) -> tuple[DriveFacts, ...]:
@@ -610,12 +610,12 @@ def drives_of(answer: ControllerAnswer, state: Callable[[Mapping[str, Any]], str
             details[position] = value
     if "" in rows:
         odd[""] = f"the answer of controller {answer.controller} lists a drive without its place"
-    found = []
+    drives = []
     for position, row in rows.items():
         read = partial(_drive, position, row, details.get(position, {}), state)
         drive = read_or_why(read, DriveFacts(position, state=as_text(row.get("State")).strip()))
-        found.append(replace(drive, unread=odd.get(position, drive.unread)))
-    return tuple(found)
+        drives.append(replace(drive, unread=odd.get(position, drive.unread)))
+    return tuple(drives)
 
 
 def drives_told(text: str, tool: str, state: Callable[[Mapping[str, Any]], str]) -> tuple[DriveFacts, ...]:
@@ -623,14 +623,14 @@ def drives_told(text: str, tool: str, state: Callable[[Mapping[str, Any]], str])
 
     Raises ToolError, also for an answer that tells nothing of drives.
     """
-    found: list[DriveFacts] = []
+    all_drives: list[DriveFacts] = []
     for answer in data_of(text, tool):
         refuse_controller(answer, tool, "drives")
         drives = drives_of(answer, state)
         if not drives:
             raise ToolError(f"the answer of controller {answer.controller or '?'} says nothing about drives")
-        found += drives
-    return all_but_odd(found)
+        all_drives += drives
+    return all_but_odd(all_drives)
 
 
 def refuse_controller(answer: ControllerAnswer, tool: str, wanted: str) -> None:
@@ -667,8 +667,8 @@ def _position(row: object) -> str:
 
 def _known(row: Mapping[str, Any], name: str) -> str:
     """What a column says; empty for `-`, which is all that is printed of a drive that does not answer."""
-    said = as_text(row.get(name)).strip()
-    return "" if said == "-" else said
+    value = as_text(row.get(name)).strip()
+    return "" if value == "-" else value
 
 
 def _drive(
@@ -677,44 +677,44 @@ def _drive(
     detail: Mapping[str, Any],
     state: Callable[[Mapping[str, Any]], str],
 ) -> DriveFacts:
-    said = flat(detail, without=())
+    fields = flat(detail, without=())
     words = {key: as_text(value).strip() for key, value in row.items()}
-    size, sizes = _capacity(said, as_text(row.get("SeSz")))
+    size, sizes = _capacity(fields, as_text(row.get("SeSz")))
     counters = {
         name: count
         for name in ("Media Error Count", "Other Error Count", "Predictive Failure Count", "Shield Counter")
-        if (count := as_int(first(said, name))) is not None
+        if (count := as_int(first(fields, name))) is not None
     }
     return DriveFacts(
         position=position,
-        wwn=printed_wwn(first(said, "WWN")),
-        serial=first(said, "SN", "Serial Number"),
-        vendor=first(said, "Manufacturer Id", "Manufacturer Identification", "Vendor"),
-        model=first(said, "Model Number") or _known(row, "Model"),
-        revision=first(said, "Firmware Revision", "Firmware Revision Level"),
+        wwn=printed_wwn(first(fields, "WWN")),
+        serial=first(fields, "SN", "Serial Number"),
+        vendor=first(fields, "Manufacturer Id", "Manufacturer Identification", "Vendor"),
+        model=first(fields, "Model Number") or _known(row, "Model"),
+        revision=first(fields, "Firmware Revision", "Firmware Revision Level"),
         size=size,
         size_range=sizes,
         state=state(row),
         media=_known(row, "Med"),
         counters=counters,
-        settings={**words, **said},
+        settings={**words, **fields},
     )
 
 
-def _capacity(said: Mapping[str, str], sector: str) -> tuple[int | None, tuple[int, int] | None]:
+def _capacity(fields: Mapping[str, str], sector: str) -> tuple[int | None, tuple[int, int] | None]:
     """Bytes, from the number of sectors, since the sizes in words are rounded; or what they can be."""
-    printed = first(said, "Raw size")
+    printed = first(fields, "Raw size")
     words, match = printed.partition("[")[0], _SECTORS.search(printed)
-    unit = size_of(first(said, "Logical Sector Size", "Sector Size") or sector)
+    unit = size_of(first(fields, "Logical Sector Size", "Sector Size") or sector)
     if match is None:
         return None, size_range(words, base=1024)
-    sectors, told = int(match.group(1), 16), as_int(first(said, "Number of Blocks"))
+    sectors, blocks = int(match.group(1), 16), as_int(first(fields, "Number of Blocks"))
     # where an HBA repeats the number as `Number of Blocks`, it is the last block's, as READ CAPACITY gives it
-    size = blocks_size(sectors + (told == sectors), unit, words)
+    size = blocks_size(sectors + (blocks == sectors), unit, words)
     if size is None:
         return None, size_range(words, base=1024)
     # newer releases do not repeat it; few drives have an odd number of sectors, and a last block is nearly always odd
-    return (None, (size, size + size // sectors)) if sectors % 2 and told is None else (size, None)
+    return (None, (size, size + size // sectors)) if sectors % 2 and blocks is None else (size, None)
 
 
 def blocks_size(blocks: int, unit: int | None, printed: str) -> int | None:
@@ -779,7 +779,7 @@ def parse_foreign(text: str, tool: str = "storcli") -> tuple[Mapping[str, str], 
     `Importable` says whether a row can be imported: of an incomplete configuration the tool tells that it is there,
     and not of what. Raises ToolError.
     """
-    found: list[Mapping[str, str]] = []
+    groups: list[Mapping[str, str]] = []
     for answer in answers_of(text, tool):
         check_counts(answer.data, tool)
         rows = [as_mapping(row) for row in as_list(answer.data.get("FOREIGN CONFIGURATION"))]
@@ -787,20 +787,20 @@ def parse_foreign(text: str, tool: str = "storcli") -> tuple[Mapping[str, str], 
         counted = [as_int(value) for name, value in answer.data.items() if plain_label(name) in _FOREIGN_DRIVES]
         if rows:
             importable = "no" if incomplete else "yes"
-            found += [
+            groups += [
                 {**{key: as_text(value).strip() for key, value in row.items()}, "Importable": importable}
                 for row in rows
             ]
         elif incomplete:
             # a release may write its labels in capitals
-            told = {key.capitalize(): as_text(value).strip() for key, value in answer.data.items()}
-            found.append({"State": "Incomplete foreign configuration", "Importable": "no", **told})
+            fields = {key.capitalize(): as_text(value).strip() for key, value in answer.data.items()}
+            groups.append({"State": "Incomplete foreign configuration", "Importable": "no", **fields})
         elif any(count != 0 for count in counted):
-            told = {key: as_text(value).strip() for key, value in answer.data.items()}
-            found.append({"State": "Foreign drives without a configuration", "Importable": "no", **told})
+            fields = {key: as_text(value).strip() for key, value in answer.data.items()}
+            groups.append({"State": "Foreign drives without a configuration", "Importable": "no", **fields})
         elif not counted and not _NO_FOREIGN.search(_said(answer)) and not answer.nothing:
             raise ToolError(f"{tool} does not tell whether there is a foreign configuration: {_said(answer)[:200]}")
-    return tuple(found)
+    return tuple(groups)
 
 
 def parse_backup(text: str, tool: str = "storcli") -> Mapping[str, str]:
@@ -808,27 +808,27 @@ def parse_backup(text: str, tool: str = "storcli") -> Mapping[str, str]:
 
     Raises ToolError.
     """
-    found: dict[str, str] = {}
+    backup: dict[str, str] = {}
     for answer in answers_of(text, tool):
         section = next((name for name in _SECTIONS if as_list(answer.data.get(name))), "")
         if not section and not _NO_BACKUP.search(_said(answer)) and not answer.nothing:
             raise ToolError(f"{tool} does not tell what backs the cache: {_said(answer)[:200]}")
         for row in map(as_mapping, as_list(answer.data.get(section))):
             if "Property" in row:
-                found[as_text(row.get("Property")).strip()] = as_text(row.get("Value")).strip()
+                backup[as_text(row.get("Property")).strip()] = as_text(row.get("Value")).strip()
             else:
-                found.update({key: as_text(value).strip() for key, value in row.items()})
+                backup.update({key: as_text(value).strip() for key, value in row.items()})
         for name, rows in answer.data.items():
             # its firmware, its gauge and so on
-            told = [as_mapping(row) for row in as_list(rows)] if name != section else []
-            found.update(
+            properties = [as_mapping(row) for row in as_list(rows)] if name != section else []
+            backup.update(
                 {
                     f"{name} / {as_text(row['Property']).strip()}": as_text(row.get("Value")).strip()
-                    for row in told
+                    for row in properties
                     if "Property" in row
                 }
             )
-    return found
+    return backup
 
 
 def more_settings(ask: Callable[[str], str], index: str, notes: list[str]) -> dict[str, str]:
@@ -836,22 +836,22 @@ def more_settings(ask: Callable[[str], str], index: str, notes: list[str]) -> di
 
     `ask` runs one command of the tool and returns what it printed.
     """
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     try:
         foreign = parse_foreign(ask(f"/c{index}/fall show"))
-        found["Foreign Configurations"] = str(len(foreign))
+        settings["Foreign Configurations"] = str(len(foreign))
         for number, row in enumerate(foreign):
-            found.update({f"Foreign Configuration {number} / {key}": value for key, value in row.items()})
+            settings.update({f"Foreign Configuration {number} / {key}": value for key, value in row.items()})
     except ToolError as problem:
         notes.append(str(problem))
     try:
-        said = ask(f"/c{index}/bbu show all")
-        if any(_ASK_CV.search(_said(answer)) for answer in answers_of(said, "storcli")):
-            said = ask(f"/c{index}/cv show all")
-        found.update({f"Backup / {key}": value for key, value in parse_backup(said).items()})
+        output = ask(f"/c{index}/bbu show all")
+        if any(_ASK_CV.search(_said(answer)) for answer in answers_of(output, "storcli")):
+            output = ask(f"/c{index}/cv show all")
+        settings.update({f"Backup / {key}": value for key, value in parse_backup(output).items()})
     except ToolError as problem:
         notes.append(str(problem))
-    return found
+    return settings
 
 
 def volumes_apart(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -887,10 +887,10 @@ def places(
 
 def under_way(operations: str, drives: Sequence[tuple[str, str, str]]) -> dict[str, float]:
     """Percent by task of `Consistency Check (36%)` and of what drives are in: 0 where no percentage is told."""
-    found = {task: 0.0 for _, *words in drives for task in map(task_of, words) if task}
+    percents = {task: 0.0 for _, *words in drives for task in map(task_of, words) if task}
     for name, percent in _OPERATION.findall(operations):
-        found[task_of(name) or name] = float(percent or 0)
-    return found
+        percents[task_of(name) or name] = float(percent or 0)
+    return percents
 
 
 def task_of(name: str) -> str:
@@ -910,17 +910,17 @@ def tasks_of(ask: Callable[[str], str], index: str, volume: VolumeFacts) -> dict
 
     `ask` runs one command of the tool and returns what it printed. Raises ToolError.
     """
-    found: dict[str, float] = {}
-    told = False
+    percents: dict[str, float] = {}
+    answered = False
     for words in ("init", "bgi", "cc", "migrate"):
         for answer in answers_of(ask(f"/c{index}/v{volume.id} show {words}"), "storcli"):
             rows = as_list(answer.data.get("VD Operation Status"))
-            told = told or bool(rows)
+            answered = answered or bool(rows)
             for row in map(as_mapping, rows):
                 percent, task = percent_of(row.get("Progress%")), task_of(as_text(row.get("Operation")))
                 if task and percent is not None:
-                    found[task] = percent
-    if not told:
+                    percents[task] = percent
+    if not answered:
         raise ToolError(f"storcli does not tell what is under way on volume {volume.id}")
     members = {f"/c{index}{path_of(member)}" for member in volume.members}
     for task in ("rebuild", "copyback"):
@@ -928,8 +928,8 @@ def tasks_of(ask: Callable[[str], str], index: str, volume: VolumeFacts) -> dict
             for row in map(as_mapping, as_list(answer.data.get("Response Data"))):
                 percent = percent_of(row.get("Progress%"))
                 if as_text(row.get("Drive-ID")) in members and percent is not None:
-                    found[task] = min(percent, found.get(task, percent))
-    return found
+                    percents[task] = min(percent, percents.get(task, percent))
+    return percents
 
 
 PROGRAMS = (
@@ -981,10 +981,10 @@ def _ask(runner: Runner, words: str, timeout: float = _TIMEOUT) -> Completed:
 
 def read_facts(runner: Runner) -> ToolFacts:
     """Every controller with its drives and volumes; none when there is none. Raises ToolError."""
-    found = _whole(runner)
-    notes = list(found.notes)
+    facts = _whole(runner)
+    notes = list(facts.notes)
     adapters = []
-    for adapter in found.adapters:
+    for adapter in facts.adapters:
         more = more_settings(lambda words: _ask(runner, words).stdout, adapter.index, notes)
         adapters.append(replace(adapter, settings={**adapter.settings, **more}))
     return ToolFacts(tuple(adapters), tuple(notes))
@@ -999,12 +999,12 @@ def _whole(runner: Runner) -> ToolFacts:
         refused: list[str] = []
         for words in (f"/c{adapter.index}/eall/sall show all", f"/c{adapter.index}/sall show all"):
             try:
-                told = parse_drives(_ask(runner, words).stdout)
+                drives = parse_drives(_ask(runner, words).stdout)
             except ToolError as problem:
                 # drives in enclosures and those without are asked for apart, and an adapter may know one way only
                 refused.append(str(problem))
                 continue
-            known.update({drive.position: drive for drive in told})
+            known.update({drive.position: drive for drive in drives})
         volumes, unread = _volumes_or_why(runner, adapter.index)
         notes += refused
         # neither way told of drives, nor that there is none
@@ -1116,7 +1116,7 @@ def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
 
     Raises ToolError, also for an answer that tells nothing of volumes.
     """
-    found: list[VolumeFacts] = []
+    volumes: list[VolumeFacts] = []
     for answer in data_of(text, _TOOL):
         refuse_controller(answer, _TOOL, "volumes")
         rows = [*as_list(answer.data.get("Virtual Drives")), *as_list(answer.data.get("VD LIST"))]
@@ -1129,8 +1129,8 @@ def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
             raise ToolError(f"the answer of controller {answer.controller or '?'} says nothing about volumes")
         if not all(volume.id for volume in (*listed, *full)):
             raise ToolError(f"the answer of controller {answer.controller or '?'} lists a volume without its number")
-        found += full or listed
-    return all_but_odd(found)
+        volumes += full or listed
+    return all_but_odd(volumes)
 
 
 def _detailed(entry: Mapping[str, Any]) -> VolumeFacts:
@@ -1187,20 +1187,20 @@ def progress(runner: Runner, index: str, volume: VolumeFacts) -> Mapping[str, fl
 
 def objections(request: VolumeRequest) -> tuple[str, ...]:
     """What these controllers have nothing for, or cannot make of so many drives."""
-    found = []
+    flaws = []
     if request.level not in _LEVELS:
-        found.append(f"they make no RAID {request.level}, only {', '.join(_LEVELS)}")
+        flaws.append(f"they make no RAID {request.level}, only {', '.join(_LEVELS)}")
     elif len(request.members) < _LEVELS[request.level]:
-        found.append(f"RAID {request.level} needs {_LEVELS[request.level]} members, {len(request.members)} are named")
+        flaws.append(f"RAID {request.level} needs {_LEVELS[request.level]} members, {len(request.members)} are named")
     elif request.level in _SPANS and len(request.members) % 2:
-        found.append(f"RAID {request.level} needs an even number of members, {len(request.members)} are named")
+        flaws.append(f"RAID {request.level} needs an even number of members, {len(request.members)} are named")
     wrong = request.strip_objection(8 << 10, 1 << 20)
-    found += [wrong] if wrong else []
+    flaws += [wrong] if wrong else []
     if "bitmap" in request.policies:
-        found.append("the controller keeps its own journal: there is no bitmap to choose")
+        flaws.append("the controller keeps its own journal: there is no bitmap to choose")
     if request.name and not _NAME.match(request.name):
-        found.append("names have up to 15 letters, digits, dots, dashes and underscores")
-    return tuple(found)
+        flaws.append("names have up to 15 letters, digits, dots, dashes and underscores")
+    return tuple(flaws)
 
 
 def create(runner: Runner, index: str, request: VolumeRequest) -> None:
@@ -1260,12 +1260,12 @@ def _controller(runner: Runner, index: str) -> AdapterFacts:
 def read_settings(runner: Runner, index: str) -> Mapping[str, Value]:
     """The controller's properties that have a canonical name: shares in percent, counts, microseconds."""
     settings = _controller(runner, index).settings
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for name, spelling in SETTINGS.items():
         number = percent_of(first(settings, spelling.read))
         if number is not None:
-            found[name] = int(number)
-    return found
+            values[name] = int(number)
+    return values
 
 
 def write_setting(runner: Runner, index: str, name: str, value: Value) -> None:
@@ -1335,16 +1335,16 @@ def parse_events(text: str, tool: str = _TOOL) -> tuple[AdapterEvent, ...]:
     heads = list(_EVENT.finditer(text))
     if not heads:
         answers = answers_of(text, tool)
-        said = "; ".join(_said(answer) for answer in answers)
+        message = "; ".join(_said(answer) for answer in answers)
         empty = all(answer.success and set(answer.data) <= {"Events", _PROPERTIES} for answer in answers)
-        if not empty and not _NO_EVENT.search(said):
-            raise ToolError(f"{tool} printed no event: {said[:200]}")
+        if not empty and not _NO_EVENT.search(message):
+            raise ToolError(f"{tool} printed no event: {message[:200]}")
         return ()
     if any(map(_EVENT_FIELD.match, text[: heads[0].start()].splitlines())):
         raise ToolError(f"{tool} tells an event without its number before event 0x{heads[0].group(1)}")
-    told = _EVENTS_TOLD.search(text)
-    if told and int(told.group(1)) != len(heads):
-        raise ToolError(f"{tool} reports {told.group(1)} events and lists {len(heads)}: the answer is not whole")
+    total = _EVENTS_TOLD.search(text)
+    if total and int(total.group(1)) != len(heads):
+        raise ToolError(f"{tool} reports {total.group(1)} events and lists {len(heads)}: the answer is not whole")
     # what the tool says of its own command may stand behind the events as well
     own = _OF_COMMAND.search(text, heads[-1].end())
     ends = [*(head.start() for head in heads[1:]), own.start() if own else len(text)]
@@ -1367,14 +1367,14 @@ def _event(sequence: int, body: str) -> AdapterEvent:
         elif line.strip(" =\t"):
             # descriptions are continued in further lines, and nothing else is
             (last if "event description" in fields else others).append(line.strip())
-    said = {name: " ".join(part for part in parts if part) for name, parts in fields.items()}
-    since, number = said.get("seconds since last reboot", ""), as_int(said.get("class", ""))
-    text = [said.get("event description", ""), *([f"[{'; '.join(others)}]"] if others else [])]
+    record = {name: " ".join(part for part in parts if part) for name, parts in fields.items()}
+    since, number = record.get("seconds since last reboot", ""), as_int(record.get("class", ""))
+    text = [record.get("event description", ""), *([f"[{'; '.join(others)}]"] if others else [])]
     return AdapterEvent(
         sequence,
-        said.get("time", "") or (f"{since} s after a reboot" if since else ""),
+        record.get("time", "") or (f"{since} s after a reboot" if since else ""),
         _CLASSES.get(number, str(number)) if number is not None else "",
-        " ".join(part for part in text if part) or f"[{said.get('event data', '') or 'without a description'}]",
+        " ".join(part for part in text if part) or f"[{record.get('event data', '') or 'without a description'}]",
     )
 
 
@@ -1389,17 +1389,17 @@ def parse_properties(text: str, tool: str = _TOOL) -> Mapping[str, Mapping[str, 
 
     Raises ToolError for a controller that answers with something else, and for a property that comes twice.
     """
-    found: dict[str, Mapping[str, str]] = {}
+    properties: dict[str, Mapping[str, str]] = {}
     for answer in answers_of(text, tool):
         rows = [as_mapping(row) for row in as_list(answer.data.get(_PROPERTIES))]
-        said = {as_text(row.get("Ctrl_Prop")).strip(): as_text(row.get("Value")).strip() for row in rows}
-        if rows and (len(said) != len(rows) or "" in said):
+        values = {as_text(row.get("Ctrl_Prop")).strip(): as_text(row.get("Value")).strip() for row in rows}
+        if rows and (len(values) != len(rows) or "" in values):
             raise ToolError(f"{tool} tells a property of controller {answer.controller} twice, or without its name")
         if not rows and not answer.nothing and not _UNSUPPORTED.search(_said(answer)):
             raise ToolError(f"{tool} tells no property of controller {answer.controller}: {_said(answer)[:200]}")
         if rows:
-            found[answer.controller] = said
-    return found
+            properties[answer.controller] = values
+    return properties
 
 
 def parse_patrol_read(text: str, tool: str = _TOOL) -> Mapping[str, str]:
@@ -1407,16 +1407,16 @@ def parse_patrol_read(text: str, tool: str = _TOOL) -> Mapping[str, str]:
 
     `Active 3`: the number is that of the drives that are done. A state that is not known counts as under way.
     """
-    found = {}
-    for controller, said in parse_properties(text, tool).items():
-        states = [value for name, value in said.items() if _STATE.match(name)]
+    patrols = {}
+    for controller, properties in parse_properties(text, tool).items():
+        states = [value for name, value in properties.items() if _STATE.match(name)]
         if not states:
             raise ToolError(f"{tool} does not tell whether a patrol read runs on controller {controller}")
         active = _ACTIVE.match(states[0])
         done = f" ({active.group(1)} drives done)" if active and active.group(1) else ""
         unknown = f" ({states[0]})" if not active else ""
-        found[controller] = "" if _AT_REST.match(states[0]) else f"a patrol read is under way{done or unknown}"
-    return found
+        patrols[controller] = "" if _AT_REST.match(states[0]) else f"a patrol read is under way{done or unknown}"
+    return patrols
 
 
 def read_background(runner: Runner) -> tuple[BackgroundWork, ...]:
@@ -1443,17 +1443,17 @@ def background_of(
 def _work_of(
     adapter: AdapterFacts, ask: Callable[[str], str], read: Callable[[str], tuple[VolumeFacts, ...]], tool: str
 ) -> BackgroundWork:
-    said, answers = [], ToolAnswers([adapter.unread] if adapter.unread else [])
+    tasks, answers = [], ToolAnswers([adapter.unread] if adapter.unread else [])
     prefix = f"/c{adapter.index}"
     volumes = answers.ask("volumes", lambda: read(ask(f"{prefix}/vall show all"))) if adapter.volumes else ()
     for volume in volumes or ():
         answers.unread += [volume.unread] if volume.unread else []
-        said += [
+        tasks += [
             f"volume {volume.name or volume.id}: {task} is under way" + (f" ({percent:g} %)" if percent else "")
             for task, percent in volume.progress.items()
         ]
     # a drive that belongs to no volume can be erased, or be the source of a copyback
-    said += [f"drive {drive.position} is {drive.state}" for drive in adapter.drives if task_of(drive.state)]
+    tasks += [f"drive {drive.position} is {drive.state}" for drive in adapter.drives if task_of(drive.state)]
     patrol = answers.ask("patrol read", lambda: parse_patrol_read(ask(f"{prefix} show patrolread"), tool))
-    said += [work for work in [(patrol or {}).get(adapter.index)] if work]
-    return BackgroundWork(adapter.index, adapter.pci, tuple(said), tuple(answers.unread))
+    tasks += [work for work in [(patrol or {}).get(adapter.index)] if work]
+    return BackgroundWork(adapter.index, adapter.pci, tuple(tasks), tuple(answers.unread))

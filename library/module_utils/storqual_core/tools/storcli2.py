@@ -90,8 +90,8 @@ def _whole(runner: Runner, index: str) -> AdapterFacts:
     """One controller with its drives and volumes. Raises ToolError."""
     adapter = _controller(runner, index)
     known = {drive.position: drive for drive in adapter.drives}
-    told = parse_drives(_ask(runner, f"/c{index}/eall/sall show all").stdout)
-    known.update({drive.position: drive for drive in told})
+    drives = parse_drives(_ask(runner, f"/c{index}/eall/sall show all").stdout)
+    known.update({drive.position: drive for drive in drives})
     return replace(adapter, drives=tuple(known.values()), volumes=read_volumes(runner, index))
 
 
@@ -104,10 +104,10 @@ def parse_adapters(text: str) -> tuple[AdapterFacts, ...]:
 
 
 def _controller(runner: Runner, index: str) -> AdapterFacts:
-    found = parse_adapters(_ask(runner, f"/c{index} show all").stdout)
-    if len(found) != 1:
+    adapters = parse_adapters(_ask(runner, f"/c{index} show all").stdout)
+    if len(adapters) != 1:
         raise ToolError(f"{_TOOL} finds no controller {index}")
-    return found[0]
+    return adapters[0]
 
 
 def parse_drives(text: str) -> tuple[DriveFacts, ...]:
@@ -135,13 +135,13 @@ def _listed(row: Mapping[str, Any], data: Mapping[str, Any]) -> VolumeFacts:
 
 def _placed(drives: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
     """Place, state and status of drives. Raises ToolError for one without place or state."""
-    found = []
+    places = []
     for drive in drives:
         place, state, status = (as_text(drive.get(name)).strip() for name in ("EID:Slt", "State", "Status"))
         if not place or not state:
             raise ToolError(f"{_TOOL} lists a drive of a volume without its place or its state")
-        found.append((place, state, status))
-    return found
+        places.append((place, state, status))
+    return places
 
 
 def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
@@ -154,7 +154,7 @@ def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
 
     Raises ToolError, also for a number that is none and for an answer that tells nothing of volumes.
     """
-    found: list[VolumeFacts] = []
+    all_volumes: list[VolumeFacts] = []
     for answer in data_of(text, _TOOL):
         refuse_controller(answer, _TOOL, "volumes")
         wrong = answer.complaints
@@ -173,8 +173,8 @@ def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:
         ]
         if not all(volume.id for volume in volumes):
             raise ToolError(f"the answer of controller {answer.controller or '?'} lists a volume without its number")
-        found += volumes
-    return all_but_odd(found)
+        all_volumes += volumes
+    return all_but_odd(all_volumes)
 
 
 def _row(entry: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -187,8 +187,8 @@ def _detailed(entry: Mapping[str, Any]) -> VolumeFacts:
     volume = _listed(_row(entry), {})
     words = properties_of(volume, entry)
     placed = _placed([as_mapping(drive) for drive in as_list(entry.get("PDs"))])
-    told = first(words, "Drive Write Cache Policy", "Disk Cache Policy", "Current Disk Cache Policy")
-    disk_cache = _DISK_CACHE.get(told.lower(), "")
+    policy = first(words, "Drive Write Cache Policy", "Disk Cache Policy", "Current Disk Cache Policy")
+    disk_cache = _DISK_CACHE.get(policy.lower(), "")
     # how far an expansion is, is not among the properties
     doing = "Expansion" if first(words, "Morphing").lower() == "yes" else ""
     return with_properties(volume, words, placed, _FAILED, disk_cache, doing)
@@ -196,16 +196,16 @@ def _detailed(entry: Mapping[str, Any]) -> VolumeFacts:
 
 def objections(request: VolumeRequest) -> tuple[str, ...]:
     """What is not verified of this tool, or cannot be made of so many drives."""
-    found = []
+    flaws = []
     if request.level not in _LEVELS:
-        found.append(f"how {_TOOL} makes RAID {request.level} is not verified, only {', '.join(_LEVELS)}")
+        flaws.append(f"how {_TOOL} makes RAID {request.level} is not verified, only {', '.join(_LEVELS)}")
     elif len(request.members) < _LEVELS[request.level]:
-        found.append(f"RAID {request.level} needs {_LEVELS[request.level]} members, {len(request.members)} are named")
-    found += [f"{_TOOL} has no {name} to set" for name in sorted(set(request.policies) - set(_WRITING))]
+        flaws.append(f"RAID {request.level} needs {_LEVELS[request.level]} members, {len(request.members)} are named")
+    flaws += [f"{_TOOL} has no {name} to set" for name in sorted(set(request.policies) - set(_WRITING))]
     unknown = ", ".join(request.asks("strip", "name", "spares", "initialisation"))
-    told = f"how {_TOOL} is given {unknown} is not verified: leave it out, or use the vendor's menu"
-    found += [told] if unknown else []
-    return tuple(found)
+    refusal = f"how {_TOOL} is given {unknown} is not verified: leave it out, or use the vendor's menu"
+    flaws += [refusal] if unknown else []
+    return tuple(flaws)
 
 
 def create(runner: Runner, index: str, request: VolumeRequest) -> None:

@@ -83,15 +83,15 @@ def parse_transaction(text: str) -> Transaction:
     reader.close_list(number)
     if not (own or reader.known or rpm.failures or rpm.lock or rpm.space):
         # any program may say `Error: `
-        told = visible((*reader.problems, first_line(text))[0])
-        raise ToolError(f"zypper printed no line of a transaction: {told}")
+        answer = visible((*reader.problems, first_line(text))[0])
+        raise ToolError(f"zypper printed no line of a transaction: {answer}")
     for verb in {*reader.planned, *reader.counts} if reader.counts else ():
-        listed, said = len(reader.planned.get(verb, ())), reader.counts.get(verb, 0)
-        if listed != said:
-            raise ToolError(f"zypper lists {listed} packages to {verb}, and its summary says {said}")
+        listed, total = len(reader.planned.get(verb, ())), reader.counts.get(verb, 0)
+        if listed != total:
+            raise ToolError(f"zypper lists {listed} packages to {verb}, and its summary says {total}")
     planned, done = (
-        {verb: tuple(dict.fromkeys(names)) for verb, names in found.items()}
-        for found in (reader.planned, reader.done)
+        {verb: tuple(dict.fromkeys(names)) for verb, names in packages.items()}
+        for packages in (reader.planned, reader.done)
     )
     end, problems, notes = reader.end, tuple(reader.problems), tuple(reader.notes)
     return Transaction(planned, done, end, tuple(rpm.failures), problems, rpm.lock, rpm.space, notes)
@@ -191,7 +191,7 @@ def parse_history(text: str) -> tuple[HistoryEntry, ...]:
 
     Raises ToolError with the line that is no entry, or that is cut.
     """
-    found = []
+    entries = []
     for number, line in numbered_lines(text):
         if line.startswith("#"):
             continue
@@ -201,22 +201,22 @@ def parse_history(text: str) -> tuple[HistoryEntry, ...]:
         if match is None or (package and (len(words) < 4 or not all(words[:3]))):
             raise line_error("zypp history", number, line, "an entry: time, action, and what it was done to")
         name, edition, architecture = words[:3] if package else ("", "", "")
-        found.append(HistoryEntry(match.group(1), match.group(2), name, edition, architecture, words))
-    if not found:
+        entries.append(HistoryEntry(match.group(1), match.group(2), name, edition, architecture, words))
+    if not entries:
         raise ToolError(f"zypp history has no entry: {first_line(text)}")
-    return tuple(found)
+    return tuple(entries)
 
 
 def failure(text: str, status: int) -> str:
     """Why a transaction that ended with `status` cannot be taken as done, part of a sentence; empty when it can."""
     why = EXIT_CODES.get(status, "" if status in (0, 100, 101, 102, 103) else f"status {status}")
     try:
-        said = parse_transaction(text)
+        transaction = parse_transaction(text)
     except ToolError as problem:
         return f"{why}: {problem}" if why else str(problem)
-    if said.end == "nothing" and not why and not said.reasons:
+    if transaction.end == "nothing" and not why and not transaction.reasons:
         return "it had nothing to do"
-    return ": ".join(part for part in (why, "; ".join(said.reasons[:3])) if part)
+    return ": ".join(part for part in (why, "; ".join(transaction.reasons[:3])) if part)
 
 
 def preview(runner: Runner, words: Sequence[str]) -> Transaction:
