@@ -109,8 +109,8 @@ def _default_boot(machine: Machine, runner: Runner) -> dict[str, str] | None:
 
 def _os_release(machine: Machine) -> dict[str, str]:
     pairs = (line.partition("=") for line in machine.lines("/etc/os-release"))
-    found = {name: value.strip("\"'") for name, _, value in pairs}
-    return {"id": found.get("ID", ""), "version": found.get("VERSION_ID", ""), "name": found.get("PRETTY_NAME", "")}
+    facts = {name: value.strip("\"'") for name, _, value in pairs}
+    return {"id": facts.get("ID", ""), "version": facts.get("VERSION_ID", ""), "name": facts.get("PRETTY_NAME", "")}
 
 
 def _machine(machine: Machine) -> dict[str, str]:
@@ -236,7 +236,7 @@ def environment_of(facts: Mapping[str, Any], adapters: Mapping[str, Mapping[str,
     by_serial = {drive["serial"]: drive for drive in facts["drives"] if drive["serial"]}
     named = {}
     for alias, declared in adapters.items():
-        found = by_address.get(declared_address(declared))
+        adapter = by_address.get(declared_address(declared))
         drives = {}
         for drive in declared.get("drives") or ():
             there = by_id.get(str(drive.get("wwn") or "")) or by_serial.get(str(drive.get("serial") or ""))
@@ -249,8 +249,8 @@ def environment_of(facts: Mapping[str, Any], adapters: Mapping[str, Mapping[str,
                     },
                     **{name: there["queue"][name] for name in _SETTINGS},
                 }
-        if found is not None:
-            kept = (
+        if adapter is not None:
+            names = (
                 "pci",
                 "board",
                 "firmware",
@@ -265,10 +265,10 @@ def environment_of(facts: Mapping[str, Any], adapters: Mapping[str, Mapping[str,
                 "boot_code",
                 "cdroms",
             )
-            commands = [host["can_queue"] for host in found["hosts"]]
-            ports = [host["fc_port"] for host in found["hosts"] if "fc_port" in host]
+            commands = [host["can_queue"] for host in adapter["hosts"]]
+            ports = [host["fc_port"] for host in adapter["hosts"] if "fc_port" in host]
             named[alias] = {
-                **{name: found[name] for name in kept},
+                **{name: adapter[name] for name in names},
                 "can_queue": commands,
                 "drives": drives,
                 # what a port carries follows from its speed
@@ -278,7 +278,7 @@ def environment_of(facts: Mapping[str, Any], adapters: Mapping[str, Mapping[str,
         "kernel": facts["kernel"],
         "default_boot": facts["default_boot"],
         "os": facts["os"]["name"],
-        "kind": {name: found["value"] for name, found in facts["kind"].items()},
+        "kind": {name: trait["value"] for name, trait in facts["kind"].items()},
         "machine": {name: facts["machine"][name] for name in ("sys_vendor", "product_name", "bios_version")},
         "cpu": facts["cpu"],
         "memory": facts["memory"]["total"],

@@ -41,7 +41,7 @@ def read_kind(machine: Machine, runner: Runner) -> dict[str, dict[str, str]]:
     release = machine.text("/proc/sys/kernel/osrelease")
     owner = _found(*package_manager(machine, runner, release))
     loader = _loader(machine)
-    found: dict[str, Trait] = {
+    traits: dict[str, Trait] = {
         "packages": owner,
         "front_end": _front_end(machine, owner.value),
         "loader": loader,
@@ -61,8 +61,8 @@ def read_kind(machine: Machine, runner: Runner) -> dict[str, dict[str, str]]:
         "irqbalance": lambda where: _service(where, "irqbalance"),
         "kdump": _kdump,
     }
-    found.update({name: read(machine) for name, read in readers.items()})
-    return {name: {"value": each.value, "evidence": visible(each.evidence)} for name, each in found.items()}
+    traits.update({name: read(machine) for name, read in readers.items()})
+    return {name: {"value": trait.value, "evidence": visible(trait.evidence)} for name, trait in traits.items()}
 
 
 def _program(machine: Machine, names: Sequence[str]) -> Trait:
@@ -100,10 +100,10 @@ def _loader(machine: Machine) -> Trait:
     """
     variable = machine.read(_INFO)
     if variable:
-        told = variable[4:].decode("utf-16-le", "replace").rstrip("\0")
-        name = "systemd-boot" if told.startswith("systemd-boot") else "grub2-bls" if "grub" in told.lower() else ""
+        info = variable[4:].decode("utf-16-le", "replace").rstrip("\0")
+        name = "systemd-boot" if info.startswith("systemd-boot") else "grub2-bls" if "grub" in info.lower() else ""
         if name:
-            return Trait(name, f"EFI variable LoaderInfo: {told}")
+            return Trait(name, f"EFI variable LoaderInfo: {info}")
     folder = _grub_folder(machine)
     if not folder:
         return _unknown("EFI variable LoaderInfo", *(f"{each}/grub.cfg" for each in (*_FOLDERS, "/boot/efi/EFI/*")))
@@ -121,28 +121,28 @@ def _loader_places(machine: Machine, loader: str) -> dict[str, Trait]:
     """Folder, programs, entries and environment of the loader, and whether it can write."""
     folder = _grub_folder(machine)
     entries = next((place for place in _ENTRIES if machine.exists(place)), "")
-    found = {
+    traits = {
         "loader_folder": Trait(folder, "its grub.cfg") if folder else _unknown("folders of a grub.cfg"),
         "loader_program": _program(machine, ("grub2-editenv", "grub-editenv")),
         "loader_entries": Trait(entries, "the folder is there") if entries else _unknown(*_ENTRIES),
     }
     if loader in ("systemd-boot", "grub2-bls"):
         place = entries.partition("/loader/")[0]
-        found["loader_folder"] = Trait(place, "its entries") if place else _unknown(*_ENTRIES)
-        found["loader_program"] = _program(machine, ("bootctl",))
-        found["loader_environment"] = Trait("EFI variables", f"loader {loader}")
-        found["loader_writes"] = _efi_writes(machine)
-        return found
+        traits["loader_folder"] = Trait(place, "its entries") if place else _unknown(*_ENTRIES)
+        traits["loader_program"] = _program(machine, ("bootctl",))
+        traits["loader_environment"] = Trait("EFI variables", f"loader {loader}")
+        traits["loader_writes"] = _efi_writes(machine)
+        return traits
     environment = f"{folder}/grubenv" if folder else ""
     if environment and machine.exists(environment):
         real = machine.real(environment)
         link = f", which leads to {real}" if real != environment else ""
-        found["loader_environment"] = Trait(real, f"{environment}{link}")
-        found["loader_writes"] = _grub_writes(machine, real)
+        traits["loader_environment"] = Trait(real, f"{environment}{link}")
+        traits["loader_writes"] = _grub_writes(machine, real)
     else:
         looked = environment or "folders of a grub.cfg"
-        found["loader_environment"] = found["loader_writes"] = _unknown(looked)
-    return found
+        traits["loader_environment"] = traits["loader_writes"] = _unknown(looked)
+    return traits
 
 
 def _mounts(machine: Machine) -> list[tuple[str, str, str, str]]:
@@ -266,11 +266,11 @@ def _service(machine: Machine, name: str) -> Trait:
 
 
 def _tuned(machine: Machine) -> Trait:
-    found = _service(machine, "tuned")
-    if found.value != "running":
-        return found
+    service = _service(machine, "tuned")
+    if service.value != "running":
+        return service
     place = "/etc/tuned/active_profile"
-    return Trait(machine.text(place) or "running", f"{found.evidence}; {place}")
+    return Trait(machine.text(place) or "running", f"{service.evidence}; {place}")
 
 
 def _kdump(machine: Machine) -> Trait:
@@ -308,6 +308,6 @@ def unknown_for_provisioning(kind: Mapping[str, Any]) -> list[str]:
 
 def kind_words(kind: Mapping[str, Any]) -> list[str]:
     """What is known in a few words each, without places, and without what is off or not there."""
-    told = {name: each["value"] for name, each in kind.items() if not name.startswith("loader_")}
-    words = {name: value for name, value in told.items() if value not in ("", "off", "no", "none")}
+    values = {name: trait["value"] for name, trait in kind.items() if not name.startswith("loader_")}
+    words = {name: value for name, value in values.items() if value not in ("", "off", "no", "none")}
     return [f"{name.replace('_', ' ')} {visible(value)}" for name, value in words.items()]

@@ -32,7 +32,7 @@ def read_shelves(facts: _Facts, machine: Machine, runner: Runner, answers: Condi
 
     A drive is known by the address of its port, else by the link that the kernel keeps from the slot to it.
     """
-    found: dict[str, dict[str, Any]] = {}
+    shelves: dict[str, dict[str, Any]] = {}
     # an enclosure that a vendor tool told has a number of slots, and no names of devices in them
     by_slot = {
         (str(shelf["id"]).replace("0x", "").lower(), slot): drive["id"]
@@ -62,8 +62,8 @@ def read_shelves(facts: _Facts, machine: Machine, runner: Runner, answers: Condi
             sentence = {"where": element.where, "complaints": list(element.complaints), "drive": drive}
             elements.append({**asdict(element), **sentence})
         named = {"node": node, "vendor": shelf.vendor, "model": shelf.model, "revision": shelf.revision}
-        found.setdefault(shelf.id or node, {"id": shelf.id, **named, "elements": elements})
-    return list(found.values())
+        shelves.setdefault(shelf.id or node, {"id": shelf.id, **named, "elements": elements})
+    return list(shelves.values())
 
 
 def shelf_conditions(shelves: Iterable[_Facts]) -> Iterator[str]:
@@ -83,7 +83,7 @@ def read_paths(facts: _Facts, machine: Machine, runner: Runner, answers: Conditi
     from ..tools import multipath  # noqa: PLC0415 - as above
 
     ids = {drive["name"]: drive["id"] for drive in facts["drives"]}
-    found = []
+    maps = []
     for each in answers.ask("multipath maps", lambda: multipath.read_maps(runner)) or ():
         listed = sorted(path.device for path in each.paths)
         kernel = machine.names(f"/sys/block/{each.node}/slaves") if each.node else []
@@ -100,8 +100,8 @@ def read_paths(facts: _Facts, machine: Machine, runner: Runner, answers: Conditi
             )
         answers.unread += [f"multipath map {each.name}: not understood: {visible(note)}" for note in each.notes]
         paths = [{**asdict(path), "usable": path.usable} for path in each.paths]
-        found.append({**asdict(each), "paths": paths, "drives": drives})
-    return found
+        maps.append({**asdict(each), "paths": paths, "drives": drives})
+    return maps
 
 
 def path_conditions(maps: Iterable[_Facts]) -> Iterator[str]:
@@ -121,11 +121,11 @@ def path_conditions(maps: Iterable[_Facts]) -> Iterator[str]:
 
 def lun_paths(facts: _Facts) -> dict[str, list[_Facts]]:
     """The paths through a fabric by the LUN or namespace that they lead to, however many disks the kernel has."""
-    found: dict[str, list[_Facts]] = {}
+    paths: dict[str, list[_Facts]] = {}
     for drive in facts["drives"]:
         if drive.get("paths"):
-            found.setdefault(drive["id"], []).extend(drive["paths"])
-    return found
+            paths.setdefault(drive["id"], []).extend(drive["paths"])
+    return paths
 
 
 def fabric_conditions(facts: _Facts, addresses: Collection[str] | None = None) -> Iterator[str]:

@@ -61,11 +61,11 @@ def _slots(facts: dict[str, Any], runner: Runner, tools: ToolAnswers) -> None:
     """The slots of the machine, and the label of the slot that each adapter is in."""
     from ..tools import dmidecode  # noqa: PLC0415 - compiled only on a bench that is asked in depth
 
-    found = tools.ask("slots of the machine", lambda: dmidecode.read_slots(runner)) or ()
+    slots = tools.ask("slots of the machine", lambda: dmidecode.read_slots(runner)) or ()
     facts["slots"] = [
-        {"label": slot.designation, "kind": slot.kind, "usage": slot.usage, "pci": slot.pci} for slot in found
+        {"label": slot.designation, "kind": slot.kind, "usage": slot.usage, "pci": slot.pci} for slot in slots
     ]
-    labels = {slot.pci.rpartition(".")[0]: slot.designation for slot in found if slot.pci}
+    labels = {slot.pci.rpartition(".")[0]: slot.designation for slot in slots if slot.pci}
     for adapter in facts["adapters"]:
         adapter["slot"] = labels.get(adapter["pci"].rpartition(".")[0], "") or adapter["slot"]
 
@@ -74,9 +74,9 @@ def _functions(facts: dict[str, Any], runner: Runner, tools: ToolAnswers) -> Non
     """Vital product data and PCI errors of the adapters, what the driver does not show, and all other functions."""
     from ..tools import lspci  # noqa: PLC0415 - as above
 
-    found = {each.address: each for each in tools.ask("PCI functions", lambda: lspci.read_functions(runner)) or ()}
+    devices = {each.address: each for each in tools.ask("PCI functions", lambda: lspci.read_functions(runner)) or ()}
     for adapter in facts["adapters"]:
-        function = found.get(adapter["pci"])
+        function = devices.get(adapter["pci"])
         if function is not None:
             adapter["vpd"] = dict(function.vpd)
             adapter["pci_errors"] = list(function.errors)
@@ -139,13 +139,13 @@ def _scsi_drive(drive: dict[str, Any], runner: Runner, tools: ToolAnswers) -> No
     if fields is not None:
         drive["mode_pages"] = {
             acronym: {
-                "value": found.value,
-                "changeable": found.changeable,
-                "default": found.default,
-                "saved": found.saved,
+                "value": field.value,
+                "changeable": field.changeable,
+                "default": field.default,
+                "saved": field.saved,
             }
             for page in fields.pages.values()
-            for acronym, found in page.items()
+            for acronym, field in page.items()
         }
     else:
         pages = tools.ask(drive["id"], lambda: sg3.read_mode_pages(runner, node))
@@ -227,11 +227,11 @@ def _subsystems(facts: dict[str, Any], runner: Runner, tools: ToolAnswers) -> No
     seen = tools.ask("NVMe subsystems", lambda: nvme.read_subsystems(runner))
     for subsystem in () if seen is None else facts["nvme_subsystems"]:
         listed = (seen or {}).get(subsystem["nqn"], set())
-        kernel = {each["name"] for each in subsystem["controllers"]}
+        kernel = {controller["name"] for controller in subsystem["controllers"]}
         if listed != kernel:
-            told, has = (", ".join(sorted(names)) or "none" for names in (listed, kernel))
+            output, sysfs = (", ".join(sorted(names)) or "none" for names in (listed, kernel))
             tools.unread.append(
-                f"NVMe subsystems: nvme lists the controllers {told} of {subsystem['nqn']}, the kernel has {has}"
+                f"NVMe subsystems: nvme lists the controllers {output} of {subsystem['nqn']}, the kernel has {sysfs}"
             )
 
 
@@ -240,14 +240,14 @@ def _arrays(facts: dict[str, Any], machine: Machine, tools: ToolAnswers) -> None
     from ..tools import mdadm  # noqa: PLC0415 - as above
 
     text = machine.text("/proc/mdstat")
-    told = (
+    arrays = (
         {each.device: each for each in (tools.ask("md arrays", lambda: mdadm.parse_arrays(text)) or ())}
         if text
         else {}
     )
-    tools.unread += [array.unread for array in told.values() if array.unread]
+    tools.unread += [array.unread for array in arrays.values() if array.unread]
     for volume in facts["volumes"]:
-        array = told.get(volume.get("node", ""))
+        array = arrays.get(volume.get("node", ""))
         if array is not None:
             volume["progress"], volume["healthy"] = dict(array.progress), array.healthy
 
@@ -281,8 +281,8 @@ def _surroundings(facts: dict[str, Any], machine: Machine, runner: Runner) -> No
     for drive in facts["drives"]:
         if drive["id"] in slots:
             drive.setdefault("position", slots[drive["id"]])
-    told = [*shelf_conditions(facts["shelves"]), *path_conditions(facts["multipath"]), *fabric_conditions(facts)]
-    facts["conditions"] = [*answers.conditions, *told]
+    sentences = [*shelf_conditions(facts["shelves"]), *path_conditions(facts["multipath"]), *fabric_conditions(facts)]
+    facts["conditions"] = [*answers.conditions, *sentences]
     facts["unread"] += answers.unread
 
 
@@ -294,13 +294,13 @@ def _hidden_drives(facts: dict[str, Any], runner: Runner, tools: ToolAnswers) ->
     for device in tools.ask("disks behind controllers", lambda: smartctl.read_scan(runner)) or ():
         if not device.hidden:
             continue
-        said = tools.ask(
+        health = tools.ask(
             f"{device.name} {device.kind}", partial(smartctl.read_health, runner, device.name, device.kind)
         )
-        if said is not None:
-            who = {name: getattr(said, name) for name in ("vendor", "model", "serial", "firmware", "wwn", "size")}
-            found = {"node": device.name, "kind": device.kind, **who, "health": told(said)}
-            facts["hidden_drives"].append(found)
+        if health is not None:
+            who = {name: getattr(health, name) for name in ("vendor", "model", "serial", "firmware", "wwn", "size")}
+            drive = {"node": device.name, "kind": device.kind, **who, "health": told(health)}
+            facts["hidden_drives"].append(drive)
 
 
 def _health(drive: dict[str, Any], runner: Runner, tools: ToolAnswers) -> None:
@@ -327,7 +327,7 @@ def _nvram(facts: dict[str, Any], machine: Machine, runner: Runner, tools: ToolA
             tools.ask(f"NVRAM of {adapter['pci']}", partial(backend.read, runner)) if backend is not None else None
         )
         images = (machine.read(f"/sys/class/scsi_host/{host}/device/nvram") for host in hosts)
-        image = next((found for found in images if found), None)
+        image = next((content for content in images if content), None)
         if image is None and not settings:
             continue
         text = json.dumps(dict(settings or {}), sort_keys=True)

@@ -41,10 +41,10 @@ def compare(facts: _Facts, adapters: Mapping[str, _Facts], *, kind: str = "hardw
     problems = [*_twice_declared(adapters)]
     taken = {declared_address(declared) for declared in adapters.values()}
     for alias, declared in adapters.items():
-        found = _adapter(alias, declared, facts["adapters"], problems)
+        adapter = _adapter(alias, declared, facts["adapters"], problems)
         for place, drive in enumerate(declared.get("drives") or ()):
             where = f"adapter {alias}, drive {place + 1}"
-            problems.extend(_drive(where, drive, found, facts["drives"], taken))
+            problems.extend(_drive(where, drive, adapter, facts["drives"], taken))
     problems.extend(_one_name_twice(facts, adapters))
     return problems
 
@@ -70,8 +70,8 @@ def _adapter(alias: str, declared: _Facts, present: Sequence[_Facts], problems: 
     """The adapter that an alias means; what is wrong with it is added to `problems`."""
     address, driver = declared_address(declared), _text(declared, "driver")
     if address:
-        found = next((adapter for adapter in present if adapter["pci"] == address), None)
-        if found is None:
+        match = next((adapter for adapter in present if adapter["pci"] == address), None)
+        if match is None:
             known = (
                 ", ".join(f"{adapter['pci']} ({adapter['driver'] or 'no driver'})" for adapter in present) or "none"
             )
@@ -84,19 +84,19 @@ def _adapter(alias: str, declared: _Facts, present: Sequence[_Facts], problems: 
                 f"adapter {alias}: the inventory gives no PCI address, and {len(candidates)} adapters have its driver"
             )
             return None
-        found = candidates[0]
+        match = candidates[0]
     if driver and driver.replace("-", "_") not in (
-        found["driver"].replace("-", "_"),
-        found["module"]["name"].replace("-", "_"),
+        match["driver"].replace("-", "_"),
+        match["module"]["name"].replace("-", "_"),
     ):
-        has = found["driver"] or "no driver"
-        problems.append(f"adapter {alias} at {found['pci']}: its driver is {has}, the inventory says {driver}")
+        has = match["driver"] or "no driver"
+        problems.append(f"adapter {alias} at {match['pci']}: its driver is {has}, the inventory says {driver}")
     for key in ("subsystem", "serial"):
         written = _text(declared, key)
-        if written and written.lower() != str(found[key]).lower():
-            has = visible(str(found[key])) or "not shown"
-            problems.append(f"adapter {alias} at {found['pci']}: its {key} is {has}, the inventory says {written}")
-    return found
+        if written and written.lower() != str(match[key]).lower():
+            has = visible(str(match[key])) or "not shown"
+            problems.append(f"adapter {alias} at {match['pci']}: its {key} is {has}, the inventory says {written}")
+    return match
 
 
 def behind(address: str, adapter: str, taken: Collection[str]) -> bool:
@@ -112,19 +112,19 @@ def _drive(
 ) -> Iterator[str]:
     wwn, serial = _wwn(declared), _text(declared, "serial")
     if wwn:
-        found = [drive for drive in present if drive["wwn"] == wwn]
+        matches = [drive for drive in present if drive["wwn"] == wwn]
     else:
-        found = [drive for drive in present if serial and drive["serial"] == serial]
+        matches = [drive for drive in present if serial and drive["serial"] == serial]
     name = f"{where} ({visible(wwn or serial)})"
-    if not found:
+    if not matches:
         others = [drive for drive in present if serial and drive["serial"] == serial]
         hint = (
             f"; {others[0]['name']} has its serial, with WWN {visible(others[0]['wwn']) or 'none'}" if others else ""
         )
         yield f"{name}: no drive of this bench has {'that WWN' if wwn else 'that serial'}{hint}"
         return
-    drive = next((each for each in found if adapter and behind(each["adapter"], adapter["pci"], taken)), found[0])
-    yield from (f"{name}: {sentence}" for sentence in _paths(declared, found))
+    drive = next((each for each in matches if adapter and behind(each["adapter"], adapter["pci"], taken)), matches[0])
+    yield from (f"{name}: {sentence}" for sentence in _paths(declared, matches))
     for key, word in (("serial", "serial"), ("model", "model"), ("vendor", "vendor")):
         written = _text(declared, key)
         if written and drive[key] and not same_text(written, drive[key]):
@@ -141,14 +141,14 @@ def _drive(
         yield f"{name}: it is on the adapter at {drive['adapter'] or 'no PCI address'}, not on {adapter['pci']}"
 
 
-def _paths(declared: _Facts, found: Sequence[_Facts]) -> Iterator[str]:
+def _paths(declared: _Facts, drives: Sequence[_Facts]) -> Iterator[str]:
     """Differences between the paths through a fabric that a drive is declared to have, and those that it has.
 
     A drive whose `port` is a number says nothing of its paths.
     """
     listed = [declared.get("port"), *(declared.get("paths") or ())]
     named = [each for each in listed if isinstance(each, Mapping)]
-    there = [path for drive in found for path in drive.get("paths") or ()]
+    there = [path for drive in drives for path in drive.get("paths") or ()]
     unknown = list(there)
     for route in named:
         ends = [port_name(route.get(key)) for key in ("initiator", "target")]
@@ -178,9 +178,9 @@ def _twice_declared(adapters: Mapping[str, _Facts]) -> Iterator[str]:
             if serial and not (serial in controllers and names_namespace(_wwn(drive))):
                 places["serial", f"{_text(drive, 'vendor')} {_text(drive, 'serial')}".strip()].append(where)
             controllers.update([serial] if names_namespace(_wwn(drive)) else [])
-    for (what, name), found in places.items():
-        if len(found) > 1:
-            yield f"{what} {visible(name)} stands twice in the inventory: {'; '.join(found)}"
+    for (what, name), entries in places.items():
+        if len(entries) > 1:
+            yield f"{what} {visible(name)} stands twice in the inventory: {'; '.join(entries)}"
 
 
 def _one_name_twice(facts: _Facts, adapters: Mapping[str, _Facts]) -> Iterator[str]:
@@ -189,17 +189,17 @@ def _one_name_twice(facts: _Facts, adapters: Mapping[str, _Facts]) -> Iterator[s
     for alias, declared in adapters.items():
         for drive in declared.get("drives") or ():
             for key, name in (("wwn", _wwn(drive)), ("serial", _text(drive, "serial"))):
-                found = [other for other in facts["drives"] if name and other[key] == name]
+                matches = [other for other in facts["drives"] if name and other[key] == name]
                 if key == "serial":
                     # namespaces of one NVMe controller share its serial, and tell themselves apart by WWN
-                    found = [other for other in found if other["transport"] != "nvme" or not other["wwn"]]
+                    matches = [other for other in matches if other["transport"] != "nvme" or not other["wwn"]]
                     vendor = _text(drive, "vendor")
-                    found = [other for other in found if not vendor or same_text(vendor, other["vendor"])]
-                names = ", ".join(other["name"] for other in found)
-                together = any({other["id"] for other in found} <= members for members in one_drive)
-                together = together or each_declared(routes_of(drive, alias, adapters), map(_ways, found))
-                if len(found) > 1 and not together:
-                    yield f"{len(found)} drives of this bench have {key} {visible(name)}: {names}"
+                    matches = [other for other in matches if not vendor or same_text(vendor, other["vendor"])]
+                names = ", ".join(other["name"] for other in matches)
+                together = any({other["id"] for other in matches} <= members for members in one_drive)
+                together = together or each_declared(routes_of(drive, alias, adapters), map(_ways, matches))
+                if len(matches) > 1 and not together:
+                    yield f"{len(matches)} drives of this bench have {key} {visible(name)}: {names}"
 
 
 def _ways(drive: _Facts) -> Collection[Route]:
@@ -212,8 +212,8 @@ def claimed_drives(facts: _Facts, adapters: Mapping[str, _Facts]) -> list[_Facts
     by_serial = {drive["serial"]: drive for drive in facts["drives"] if drive["serial"]}
     tested = [adapter for adapter in adapters.values() if adapter.get("under_test", True)]
     declared = [drive for adapter in tested for drive in adapter.get("drives") or () if drive.get("claim")]
-    found = (by_id.get(_wwn(drive)) or by_serial.get(_text(drive, "serial")) for drive in declared)
-    return [drive for drive in found if drive is not None]
+    drives = (by_id.get(_wwn(drive)) or by_serial.get(_text(drive, "serial")) for drive in declared)
+    return [drive for drive in drives if drive is not None]
 
 
 def missing_programs(needs: Sequence[_Facts], machine: Machine) -> Iterator[str]:
@@ -309,7 +309,7 @@ def examine(request: Request, *, machine: Machine | None = None, runner: Runner 
     # a bench may be set up to keep volumes that storqual made: they are its own, not somebody's data
     volumes = own_volumes(machine, request.state_dir, looked_at)
     members = {member for volume in volumes for member in volume.members}
-    found = hold.survey(
+    survey = hold.survey(
         looked_at,
         volumes=volumes,
         purpose=request.purpose,
@@ -319,12 +319,12 @@ def examine(request: Request, *, machine: Machine | None = None, runner: Runner 
         machine=machine,
         runner=runner,
     )
-    refusals = [str(refusal) for refusal in found.refusals]
+    refusals = [str(refusal) for refusal in survey.refusals]
     refusals += [str(Refusal(*reach.objection(each, reach.STEPS["firmware"]))) for each in strange]
     refusals = list(dict.fromkeys(refusals))
     stamped = made
     if request.stamp and request.purpose == "write" and not problems and not refusals:
-        bare = [claim for claim in claims if claim.id in found.bare and claim.id not in members]
+        bare = [claim for claim in claims if claim.id in survey.bare and claim.id not in members]
         stamped = made + _stamp(bare, request, machine, runner)
     if not request.logs or problems:
         return Result(facts, environment, problems, refusals, stamped)

@@ -56,12 +56,12 @@ class DriveLog:
 
 def read_drive_log(drive: Mapping[str, Any], runner: Runner) -> DriveLog:
     """The log of one drive of `read_facts`. Raises nothing."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     counters: dict[str, int] = {}
     answered, unread, missing = [], [], []
     for tool, ask in _asks(drive, runner):
         try:
-            said = ask()
+            answer = ask()
         except MissingToolError:
             missing.append(tool)
             continue
@@ -70,13 +70,13 @@ def read_drive_log(drive: Mapping[str, Any], runner: Runner) -> DriveLog:
             continue
         answered.append(tool)
         # the first tool that knows a counter has it
-        counters = {**said.pop("counters"), **counters}
-        unread += said.pop("unread", ())
-        found = {**said, **found}
+        counters = {**answer.pop("counters"), **counters}
+        unread += answer.pop("unread", ())
+        fields = {**answer, **fields}
         if tool == "nvme":
             break
     return DriveLog(
-        **found, counters=counters, answered=tuple(answered), unread=tuple(unread), missing=tuple(missing)
+        **fields, counters=counters, answered=tuple(answered), unread=tuple(unread), missing=tuple(missing)
     )
 
 
@@ -115,10 +115,10 @@ def _smartctl(node: str, runner: Runner) -> dict[str, Any]:
     return told(smartctl.read_health(runner, node))
 
 
-def told(said: Any) -> dict[str, Any]:  # noqa: ANN401 - smartctl.Health, which is imported when it is needed
+def told(health: Any) -> dict[str, Any]:  # noqa: ANN401 - smartctl.Health, which is imported when it is needed
     names = ("passed", "temperature", "trip", "hours")
-    known = {name: getattr(said, name) for name in names}
-    return {**known, "counters": dict(said.counters), "complaints": list(said.complaints)}
+    known = {name: getattr(health, name) for name in names}
+    return {**known, "counters": dict(health.counters), "complaints": list(health.complaints)}
 
 
 def _log_pages(node: str, runner: Runner) -> dict[str, Any]:
@@ -152,11 +152,11 @@ def read_drive_logs(drives: Iterable[Mapping[str, Any]], *, runner: Runner = run
 
 def errors_on_record(logs: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, int]]:
     """The counters of `ON_RECORD` by drive; a drive that keeps none is left out."""
-    found = {
+    errors = {
         drive: {name: count for name, count in sorted(log["counters"].items()) if ON_RECORD.fullmatch(name)}
         for drive, log in logs.items()
     }
-    return {drive: counters for drive, counters in found.items() if counters}
+    return {drive: counters for drive, counters in errors.items() if counters}
 
 
 FAMILIES = ("Debian, Ubuntu", "EL, Oracle, Fedora", "SUSE")
@@ -183,13 +183,13 @@ _STATUS = "/var/lib/dpkg/status"
 
 def parse_status(text: str) -> dict[str, str]:
     """Versions of installed packages in dpkg's status file (RFC 822 paragraphs; deb-control(5))."""
-    found = {}
+    versions = {}
     for paragraph in text.split("\n\n"):
         name = re.search(r"^Package: (\S+)$", paragraph, re.MULTILINE)
         version = re.search(r"^Version: (\S+)$", paragraph, re.MULTILINE)
         if name and version and re.search(r"^Status: \S+ ok installed$", paragraph, re.MULTILINE):
-            found[name.group(1)] = version.group(1)
-    return found
+            versions[name.group(1)] = version.group(1)
+    return versions
 
 
 def _family(machine: Machine) -> int:
@@ -205,16 +205,16 @@ def package_of(program: str, machine: Machine) -> str:
 
 def tool_versions(machine: Machine, runner: Runner) -> dict[str, dict[str, str]]:
     """Each tool that is there: its path and version. A fio that no package brought is asked itself."""
-    found = {tool: path for tool in PACKAGES if tool not in _UNASKED and (path := find_program(machine, tool))}
-    packages = {tool: package_of(tool, machine) for tool in found}
+    paths = {tool: path for tool in PACKAGES if tool not in _UNASKED and (path := find_program(machine, tool))}
+    packages = {tool: package_of(tool, machine) for tool in paths}
     versions = _versions(machine, runner, set(packages.values()))
-    tools = {tool: {"path": path, "version": versions.get(packages[tool], "")} for tool, path in found.items()}
+    tools = {tool: {"path": path, "version": versions.get(packages[tool], "")} for tool, path in paths.items()}
     if "fio" in tools and (not tools["fio"]["version"] or "/local/" in tools["fio"]["path"]):
         try:
-            said = runner(["fio", "--version"], timeout=30.0).expect().stdout.strip()
+            version = runner(["fio", "--version"], timeout=30.0).expect().stdout.strip()
         except ToolError as problem:
-            said = f"does not run: {problem}"
-        tools["fio"]["version"] = said
+            version = f"does not run: {problem}"
+        tools["fio"]["version"] = version
     return tools
 
 
@@ -248,51 +248,51 @@ def add_vendor_facts(facts: dict[str, Any], machine: Machine, runner: Runner) ->
     for name, tool, paths in tools_with_facts(machine):
         facts["tools"].update({program: {"path": path, "version": ""} for program, path in paths.items()})
         try:
-            said = tool.read_facts(runner)
+            data = tool.read_facts(runner)
         except MissingToolError:
             continue
         except ToolError as problem:
             facts["unread"].append(f"{name}: {problem}")
             continue
-        facts["tool_facts"][name] = {"adapters": [asdict(each) for each in said.adapters], "notes": list(said.notes)}
-        for adapter in said.adapters:
+        facts["tool_facts"][name] = {"adapters": [asdict(each) for each in data.adapters], "notes": list(data.notes)}
+        for adapter in data.adapters:
             facts["unread"] += [f"{name}: {why}" for why in adapter.unreadable()]
-            found = _adapter(facts, adapter)
-            if found is not None:
-                _join(facts, found, name, adapter)
+            entry = _adapter(facts, adapter)
+            if entry is not None:
+                _join(facts, entry, name, adapter)
 
 
-def _adapter(facts: Mapping[str, Any], said: AdapterFacts) -> dict[str, Any] | None:
+def _adapter(facts: Mapping[str, Any], report: AdapterFacts) -> dict[str, Any] | None:
     """The adapter of the fact set that a tool means; None when it cannot be told, or could be several."""
-    ports = {port.wwn for port in said.ports if port.wwn}
+    ports = {port.wwn for port in report.ports if port.wwn}
     for same in (
-        lambda adapter: bool(said.pci) and adapter["pci"] == said.pci.lower(),
-        lambda adapter: bool(said.serial) and adapter["serial"] == said.serial,
+        lambda adapter: bool(report.pci) and adapter["pci"] == report.pci.lower(),
+        lambda adapter: bool(report.serial) and adapter["serial"] == report.serial,
         lambda adapter: any((host.get("fc_port") or {}).get("port_name") in ports for host in adapter["hosts"]),
     ):
-        found = [adapter for adapter in facts["adapters"] if same(adapter)]
-        if len(found) == 1:
-            adapter: dict[str, Any] = found[0]
+        matches = [adapter for adapter in facts["adapters"] if same(adapter)]
+        if len(matches) == 1:
+            adapter: dict[str, Any] = matches[0]
             return adapter
     return None
 
 
-def _join(facts: dict[str, Any], adapter: dict[str, Any], tool: str, said: AdapterFacts) -> None:
+def _join(facts: dict[str, Any], adapter: dict[str, Any], tool: str, report: AdapterFacts) -> None:
     """Add what a tool says of one adapter; what the kernel says stays."""
-    adapter["serial"] = adapter["serial"] or said.serial
-    adapter["board"] = adapter["board"] or said.model
-    adapter["firmware"] = adapter["firmware"] or said.firmware.get("firmware", "")
-    adapter.setdefault("versions", {}).update(said.firmware)
+    adapter["serial"] = adapter["serial"] or report.serial
+    adapter["board"] = adapter["board"] or report.model
+    adapter["firmware"] = adapter["firmware"] or report.firmware.get("firmware", "")
+    adapter.setdefault("versions", {}).update(report.firmware)
     adapter.setdefault("tools", []).append(tool)
-    adapter["health"] = said.health or adapter.get("health", "")
+    adapter["health"] = report.health or adapter.get("health", "")
     names = {}
-    for drive in said.drives:
+    for drive in report.drives:
         names[drive.position] = drive.wwn or drive.serial or drive.position
         for there in facts["drives"]:
             if (drive.wwn and there["wwn"] == drive.wwn) or (drive.serial and there["serial"] == drive.serial):
                 there["position"] = drive.position
-    facts["volumes"] += [_volume(facts, adapter["pci"], tool, names, volume) for volume in said.volumes]
-    facts["enclosures"] += [{**asdict(each), "adapter": adapter["pci"], "tool": tool} for each in said.enclosures]
+    facts["volumes"] += [_volume(facts, adapter["pci"], tool, names, volume) for volume in report.volumes]
+    facts["enclosures"] += [{**asdict(each), "adapter": adapter["pci"], "tool": tool} for each in report.enclosures]
 
 
 def _volume(

@@ -85,14 +85,14 @@ def _up(machine: Machine, name: str) -> list[str]:
 
 def _closure(name: str, step: Callable[[str], Iterable[str]]) -> list[str]:
     """Everything reached from `name`, nearest first, itself left out; a ring ends where it closes."""
-    found: list[str] = []
+    devices: list[str] = []
     waiting = list(step(name))
     while waiting:
         nearest = waiting.pop(0)
-        if nearest not in found and nearest != name:
-            found.append(nearest)
+        if nearest not in devices and nearest != name:
+            devices.append(nearest)
             waiting.extend(step(nearest))
-    return found
+    return devices
 
 
 def below(machine: Machine, name: str) -> list[str]:
@@ -273,11 +273,11 @@ def _mapped(machine: Machine, place: str) -> dict[str, Any]:
 
 def read_enclosures(machine: Machine) -> list[dict[str, Any]]:
     """Enclosures with a services processor (SES): what each says it is, and which slots hold a device."""
-    found = []
+    enclosures = []
     for name in machine.names("/sys/class/enclosure"):
         place = f"/sys/class/enclosure/{name}"
         slots = [slot for slot in machine.names(place) if machine.exists(f"{place}/{slot}/slot")]
-        found.append(
+        enclosures.append(
             {
                 "hctl": name,
                 "id": machine.text(f"{place}/id"),
@@ -289,4 +289,4 @@ def read_enclosures(machine: Machine) -> list[dict[str, Any]]:
                 },
             }
         )
-    return found
+    return enclosures

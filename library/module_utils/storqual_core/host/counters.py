@@ -63,8 +63,8 @@ def read_link(machine: Machine, name: str) -> dict[str, Any]:
 
 
 def _texts(machine: Machine, phys: list[str], name: str) -> str:
-    found = {machine.text(f"{phy}/{name}") for phy in phys}
-    return ", ".join(sorted(text for text in found if text))
+    texts = {machine.text(f"{phy}/{name}") for phy in phys}
+    return ", ".join(sorted(text for text in texts if text))
 
 
 _SCSI = ("ioerr_cnt", "iotmo_cnt")
@@ -111,19 +111,19 @@ def hexadecimal(text: str) -> int | None:
 
 def error_files(machine: Machine, name: str) -> dict[str, list[str]]:
     """The files of the error counters of the drive with this kernel name, of a wide port's phys, of its FC port."""
-    found = {}
+    files = {}
     for counter in _SCSI:
         path = f"/sys/block/{name}/device/{counter}"
         if hexadecimal(machine.text(path)) is not None:
-            found[counter] = [machine.path(path)]
+            files[counter] = [machine.path(path)]
     phys = read_phys(machine, name)
     for counter in _PHY:
-        kept = [machine.path(f"{phy}/{counter}") for phy in phys if machine.number(f"{phy}/{counter}") is not None]
-        if kept:
-            found[counter] = kept
+        paths = [machine.path(f"{phy}/{counter}") for phy in phys if machine.number(f"{phy}/{counter}") is not None]
+        if paths:
+            files[counter] = paths
     for counter, path in statistics_files(machine, name, _FC).items():
-        found[counter] = [machine.path(path)]
-    return found
+        files[counter] = [machine.path(path)]
+    return files
 
 
 def read_error_counters(machine: Machine, name: str) -> dict[str, int]:
@@ -328,17 +328,17 @@ def parse_interrupts(text: str, vectors: Iterable[str]) -> int | None:
 
 def interrupts_by_cpu(text: str, vectors: Iterable[str]) -> dict[str, dict[int, int]]:
     """The counts of those of `vectors` that `/proc/interrupts` has, by processor."""
-    wanted = set(vectors)
+    labels = set(vectors)
     lines = text.splitlines()
     head = lines[0].split() if lines else []
     cpus = [int(word[3:]) for word in head if word.startswith("CPU") and is_whole(word[3:])]
-    found: dict[str, dict[int, int]] = {}
+    by_vector: dict[str, dict[int, int]] = {}
     for line in lines[1:]:
         label, colon, counts = line.partition(":")
-        if colon and label.strip() in wanted:
+        if colon and label.strip() in labels:
             words = counts.split(None, len(cpus))[: len(cpus)]
-            found[label.strip()] = {cpu: int(word) for cpu, word in zip(cpus, words) if is_whole(word)}
-    return found
+            by_vector[label.strip()] = {cpu: int(word) for cpu, word in zip(cpus, words) if is_whole(word)}
+    return by_vector
 
 
 def parse_block_stat(text: str) -> DiskCounters | None:
@@ -352,16 +352,16 @@ def parse_block_stat(text: str) -> DiskCounters | None:
 
 def adapter_vectors(addresses: Iterable[str], root: Path = Path("/sys")) -> tuple[str, ...]:
     """The interrupt numbers of PCI functions: their MSI vectors, else their line (which others may share)."""
-    found: list[str] = []
+    vectors: list[str] = []
     for address in addresses:
         device = root / "bus" / "pci" / "devices" / address
         with suppress(OSError):
-            found += sorted(entry.name for entry in (device / "msi_irqs").iterdir())
+            vectors += sorted(entry.name for entry in (device / "msi_irqs").iterdir())
             continue
         with suppress(OSError):
             line = (device / "irq").read_text(encoding="ascii").strip()
-            found += [line] if line not in ("", "0") else []
-    return tuple(dict.fromkeys(found))
+            vectors += [line] if line not in ("", "0") else []
+    return tuple(dict.fromkeys(vectors))
 
 
 def differences(
@@ -371,7 +371,7 @@ def differences(
 
     `tick_ns` is the tick of the machine that they were read on.
     """
-    found: dict[str, int | None] = {
+    delta: dict[str, int | None] = {
         "cpu_count": after.cpu_count if after.cpu_count == before.cpu_count else None,
         "wall_ns": after.time_ns - before.time_ns,
         "tick_ns": tick_ns,
@@ -387,12 +387,12 @@ def differences(
     }
     ticks, ticks_before = after.ticks, before.ticks
     for name, primitive in _TICKS:
-        found[primitive] = _less(ticks.get(name), ticks_before.get(name))
-    found.update(_summed("disk", before.disks, after.disks))
-    found.update(_summed("member", before.members, after.members))
+        delta[primitive] = _less(ticks.get(name), ticks_before.get(name))
+    delta.update(_summed("disk", before.disks, after.disks))
+    delta.update(_summed("member", before.members, after.members))
     if not prefix:
-        found.update({f"error_{name}": _less(value, before.errors.get(name)) for name, value in after.errors.items()})
-    return {prefix + name: value for name, value in found.items() if value is not None}
+        delta.update({f"error_{name}": _less(value, before.errors.get(name)) for name, value in after.errors.items()})
+    return {prefix + name: value for name, value in delta.items() if value is not None}
 
 
 def _summed(
@@ -402,18 +402,18 @@ def _summed(
     if not before or before.keys() != after.keys():
         return {}
     changed = [tuple(map(sub, now, before[disk])) for disk, now in after.items()]
-    found: dict[str, int | None] = {}
+    sums: dict[str, int | None] = {}
     for name, at in _COUNTED:
-        parts = [one[at] for one in changed]
-        found[f"{what}_{name}"] = None if min(parts) < 0 else sum(parts)
-    return found
+        parts = [change[at] for change in changed]
+        sums[f"{what}_{name}"] = None if min(parts) < 0 else sum(parts)
+    return sums
 
 
 def idle_window(before: CounterSnapshot, after: CounterSnapshot, *, tick_ns: int = TICK_NS) -> dict[str, int]:
     """What the idle bench does by itself, as `idle_*` primitives."""
     constant = ("idle_cpu_count", "idle_tick_ns", "idle_cpu_khz_before", "idle_cpu_khz_after")
-    found = differences(before, after, "idle_", tick_ns=tick_ns)
-    return {name: value for name, value in found.items() if name not in constant}
+    delta = differences(before, after, "idle_", tick_ns=tick_ns)
+    return {name: value for name, value in delta.items() if name not in constant}
 
 
 def _less(after: int | None, before: int | None) -> int | None:
@@ -509,12 +509,12 @@ class Meter:
 
     def _counted_errors(self) -> dict[str, int]:
         """Each error counter over all disks; one of which a file cannot be read is left out."""
-        found = {}
+        counts = {}
         for counter, paths in self._errors.items():
             values = [hexadecimal(self._read(path).strip()) for path in paths]
             if None not in values:
-                found[counter] = sum(value for value in values if value is not None)
-        return found
+                counts[counter] = sum(value for value in values if value is not None)
+        return counts
 
     def _numbers(self, paths: Sequence[str]) -> list[int]:
         """One number of each file; none of them when any is unreadable."""
@@ -525,12 +525,12 @@ class Meter:
         return self._counted(self._disks)
 
     def _counted(self, paths: Mapping[str, str]) -> dict[str, DiskCounters]:
-        found = {}
+        disks = {}
         for name, path in paths.items():
             counters = parse_block_stat(self._read(path))
             if counters is not None:
-                found[name] = counters
-        return found
+                disks[name] = counters
+        return disks
 
     def _wake_idle_processors(self) -> None:
         """Visit each processor once: the time of a sleep that is not over yet is in no residency counter.
@@ -593,13 +593,13 @@ def watch_idle(read: Callable[[], CounterSnapshot], wait: Callable[[float], None
 
 def busy_share(window: Window) -> float | None:
     """Share of the processors' time that was used, 0 to 1; None where the kernel counts no idle time."""
-    found = differences(*window)
-    total = found["wall_ns"] * found.get("cpu_count", 0)
+    delta = differences(*window)
+    total = delta["wall_ns"] * delta.get("cpu_count", 0)
     if total <= 0:
         return None
-    if "cpuidle_ns" in found:
-        return 1.0 - found["cpuidle_ns"] / total
-    ticks = [found.get(f"stat_{name}_ticks") for name in IDLE_CLASSES]
+    if "cpuidle_ns" in delta:
+        return 1.0 - delta["cpuidle_ns"] / total
+    ticks = [delta.get(f"stat_{name}_ticks") for name in IDLE_CLASSES]
     if ticks[0] is None:
         return None
-    return 1.0 - sum(tick or 0 for tick in ticks) * found["tick_ns"] / total
+    return 1.0 - sum(tick or 0 for tick in ticks) * delta["tick_ns"] / total

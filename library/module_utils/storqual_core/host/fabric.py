@@ -60,7 +60,7 @@ _FC_LINES: Mapping[int, tuple[float, float]] = {
 
 def fc_gbit(text: str) -> list[int]:
     """The speeds in a text of the FC transport: `8 Gbit, 16 Gbit` is 8 and 16; none in `Unknown`."""
-    return [int(found) for found in _SPEED.findall(text)]
+    return [int(speed) for speed in _SPEED.findall(text)]
 
 
 def fc_bytes_per_second(speed: str) -> int | None:
@@ -82,9 +82,9 @@ def controller_driver(machine: Machine, controller: str) -> str:
 
 def fabric_drivers(machine: Machine) -> list[str]:
     """The drivers of SOFTWARE_INITIATORS that have a host or a controller on this machine, by name."""
-    found = {host_driver(machine, f"/{host}") for host in machine.names("/sys/class/scsi_host")}
-    found |= {controller_driver(machine, name) for name in machine.names(_CONTROLLERS)}
-    return sorted(found - {""})
+    drivers = {host_driver(machine, f"/{host}") for host in machine.names("/sys/class/scsi_host")}
+    drivers |= {controller_driver(machine, name) for name in machine.names(_CONTROLLERS)}
+    return sorted(drivers - {""})
 
 
 def fc_host_of(machine: Machine, port_name: str) -> str:
@@ -140,7 +140,7 @@ def read_fc_port(machine: Machine, host: str) -> dict[str, Any] | None:
 
 
 def _statistics(machine: Machine, place: str) -> dict[str, int]:
-    found = {}
+    counts = {}
     for name in machine.names(place):
         try:
             count = int(machine.text(f"{place}/{name}"), 0)
@@ -148,8 +148,8 @@ def _statistics(machine: Machine, place: str) -> dict[str, int]:
             # reset_statistics can only be written
             continue
         if count != _NOT_KEPT:
-            found[name] = count
-    return found
+            counts[name] = count
+    return counts
 
 
 def statistics_files(machine: Machine, name: str, counters: Sequence[str]) -> dict[str, str]:
@@ -222,10 +222,10 @@ def read_iscsi_sessions(machine: Machine) -> list[dict[str, Any]]:
         if session:
             facts = {key: machine.text(f"{_CONNECTIONS}/{name}/{key}") for key in _OF_CONNECTION}
             connections.setdefault(f"session{session.group(1)}", []).append({"name": name, **facts})
-    found = []
+    sessions = []
     for name in machine.names(_SESSIONS):
         host = _HOST.search(machine.link(f"{_SESSIONS}/{name}"))
-        found.append(
+        sessions.append(
             {
                 "name": name,
                 "host": host.group(1) if host else "",
@@ -233,7 +233,7 @@ def read_iscsi_sessions(machine: Machine) -> list[dict[str, Any]]:
                 "connections": connections.get(name, []),
             }
         )
-    return found
+    return sessions
 
 
 def portal(connection: Mapping[str, Any]) -> str:
@@ -252,20 +252,20 @@ def read_nvme_subsystems(machine: Machine) -> list[dict[str, Any]]:
 
     `ctrl_loss_tmo` and `fast_io_fail_tmo` are seconds, -1 or None where they are off.
     """
-    found = []
+    subsystems = []
     for name in machine.names(_SUBSYSTEMS):
         place = f"{_SUBSYSTEMS}/{name}"
-        controllers = [each for each in machine.names(place) if _NVME_CONTROLLER.match(each)]
-        if any(controller_driver(machine, each) for each in controllers):
-            found.append(
+        controllers = [controller for controller in machine.names(place) if _NVME_CONTROLLER.match(controller)]
+        if any(controller_driver(machine, controller) for controller in controllers):
+            subsystems.append(
                 {
                     "name": name,
                     "nqn": machine.text(f"{place}/subsysnqn"),
                     "policy": machine.text(f"{place}/iopolicy"),
-                    "controllers": [_controller(machine, each) for each in controllers],
+                    "controllers": [_controller(machine, controller) for controller in controllers],
                 }
             )
-    return found
+    return subsystems
 
 
 def _controller(machine: Machine, name: str) -> dict[str, Any]:

@@ -149,16 +149,16 @@ def designators(page: bytes) -> list[tuple[int, int, bytes]]:
     if len(page) < 4 or page[1] != 0x83:
         return []
     end = min(len(page), 4 + int.from_bytes(page[2:4], "big"))
-    found = []
+    entries = []
     place = 4
     while place + 4 <= end:
         length = page[place + 3]
         if place + 4 + length > end:
             break
         kind = page[place + 1]
-        found.append(((kind >> 4) & 3, kind & 0x0F, bytes(page[place + 4 : place + 4 + length])))
+        entries.append(((kind >> 4) & 3, kind & 0x0F, bytes(page[place + 4 : place + 4 + length])))
         place += 4 + length
-    return found
+    return entries
 
 
 def wwn_of_page(page: bytes) -> str:

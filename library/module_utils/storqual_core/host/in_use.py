@@ -51,7 +51,7 @@ def read_open_files(machine: Machine, files: Collection[str] = ()) -> OpenFiles:
     This process is left out. Programs that only read a block device do no harm, and there is always one (udev). A
     node of sg, bsg or NVMe takes any command of root, whatever it was opened for.
     """
-    found = OpenFiles()
+    usage = OpenFiles()
     known: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def behind(path: str) -> tuple[str, ...]:
@@ -68,9 +68,9 @@ def read_open_files(machine: Machine, files: Collection[str] = ()) -> OpenFiles:
 
     def add(process: str, names: tuple[str, ...], how: str) -> None:
         for name in names:
-            told = how.format(_program(machine, process))
-            if told not in found.writers[name]:
-                found.writers[name].append(told)
+            use = how.format(_program(machine, process))
+            if use not in usage.writers[name]:
+                usage.writers[name].append(use)
 
     for process in processes(machine):
         if process == str(os.getpid()):
@@ -86,13 +86,13 @@ def read_open_files(machine: Machine, files: Collection[str] = ()) -> OpenFiles:
                     elif names and _takes_commands(machine, path):
                         add(process, names, "is open for commands in {}")
                 elif link == _RING:
-                    for name in _registered(machine, process, f"{place}/fdinfo/{descriptor}", found):
+                    for name in _registered(machine, process, f"{place}/fdinfo/{descriptor}", usage):
                         add(process, behind(name), "is registered with io_uring by {}")
                 elif link.startswith("socket:"):
-                    _count_waiting(machine, process, f"{place}/fdinfo/{descriptor}", found)
+                    _count_waiting(machine, process, f"{place}/fdinfo/{descriptor}", usage)
         for path in _mappings(machine, process):
             add(process, behind(path), "is mapped into the memory of {}")
-    return found
+    return usage
 
 
 def _program(machine: Machine, process: str) -> str:
@@ -122,7 +122,7 @@ def _takes_commands(machine: Machine, path: str) -> bool:
     return node is not None and node.kind == "char"
 
 
-def _registered(machine: Machine, process: str, path: str, found: OpenFiles) -> list[str]:
+def _registered(machine: Machine, process: str, path: str, usage: OpenFiles) -> list[str]:
     """The paths of the files registered with a ring; which of them are open for writing is not told."""
     lines = machine.lines(path)
     start = next((place for place, line in enumerate(lines) if line.startswith("UserFiles:")), None)
@@ -138,17 +138,17 @@ def _registered(machine: Machine, process: str, path: str, found: OpenFiles) -> 
     count = lines[start].partition(":")[2].strip() if start is not None else ""
     whole = bool(listed) or count == "0" or any(line.startswith("NAPI:") for line in lines)
     if not whole and machine.link(path.replace("/fdinfo/", "/fd/")):
-        found.unnamed.append(f"{_program(machine, process)} has files registered with io_uring that are not listed")
+        usage.unnamed.append(f"{_program(machine, process)} has files registered with io_uring that are not listed")
     return listed
 
 
-def _count_waiting(machine: Machine, process: str, path: str, found: OpenFiles) -> None:
+def _count_waiting(machine: Machine, process: str, path: str, usage: OpenFiles) -> None:
     """Descriptors that were sent through a socket and that nobody has taken yet are in no table."""
     for line in machine.lines(path):
         if line.startswith("scm_fds:") and line.split()[1:] not in ([], ["0"]):
-            told = f"open files wait in a socket of {_program(machine, process)} for being taken"
-            if told not in found.unnamed:
-                found.unnamed.append(told)
+            sentence = f"open files wait in a socket of {_program(machine, process)} for being taken"
+            if sentence not in usage.unnamed:
+                usage.unnamed.append(sentence)
 
 
 def _mappings(machine: Machine, process: str) -> Iterator[str]:
@@ -227,10 +227,10 @@ def read_mounts(machine: Machine) -> list[Mount]:
 
     Raises ToolError when this process' own mount table cannot be read: then nothing is known.
     """
-    own = machine.read("/proc/self/mountinfo")
-    if not own:
+    table = machine.read("/proc/self/mountinfo")
+    if not table:
         raise ToolError("the kernel's mount table (/proc/self/mountinfo) cannot be read")
-    mounts = parse_mountinfo(own.decode("latin-1").split("\n"))
+    mounts = parse_mountinfo(table.decode("latin-1").split("\n"))
     seen = {machine.link("/proc/self/ns/mnt")}
     for process in processes(machine):
         # a thread may have left the namespace of its process
@@ -292,7 +292,7 @@ def file_uses(machine: Machine, paths: Mapping[str, str]) -> Mapping[str, list[s
     by_path = {path: name for name, path in paths.items()}
 
     def add(path: str, use: str, node: Node | None = None) -> None:
-        names = {found.file for found in (node, machine.node(path) if path else None) if found is not None}
+        names = {entry.file for entry in (node, machine.node(path) if path else None) if entry is not None}
         names.add(by_path.get(path[: -len(_DELETED)] if path.endswith(_DELETED) else path, ""))
         for name in names & set(uses):
             if use not in uses[name]:
@@ -414,13 +414,13 @@ def served_serials(machine: Machine) -> Mapping[str, str]:
 
     Of a SCSI target that of the LUN, of an NVMe target that of the subsystem.
     """
-    found = {}
+    serials = {}
     for place in _matching(machine, f"{_TARGET}/udev_path"):
         serial = machine.text(f"{place.rpartition('/')[0]}/wwn/vpd_unit_serial").rpartition(":")[2].strip()
-        found[machine.text(place).strip()] = serial
+        serials[machine.text(place).strip()] = serial
     for place in _matching(machine, "/sys/kernel/config/nvmet/subsystems/*/namespaces/*/device_path"):
-        found[machine.text(place).strip()] = machine.text(f"{place.split('/namespaces/')[0]}/attr_serial").strip()
-    served = ((resolve(machine, path).names, serial) for path, serial in found.items() if path.startswith("/"))
+        serials[machine.text(place).strip()] = machine.text(f"{place.split('/namespaces/')[0]}/attr_serial").strip()
+    served = ((resolve(machine, path).names, serial) for path, serial in serials.items() if path.startswith("/"))
     return {names[0]: serial for names, serial in served if len(names) == 1 and serial}
 
 

@@ -105,7 +105,7 @@ class LinePatterns:
 
     def fits(self, line: str) -> bool:
         folded = line.casefold()
-        numbers = {*self._always}.union(*[found for text, found in self._by_text if text in folded])
+        numbers = {*self._always}.union(*[indices for text, indices in self._by_text if text in folded])
         return any(_in_order(self._parts(number), line) for number in numbers)
 
     def _parts(self, number: int) -> list[Pattern[str]]:
@@ -126,7 +126,7 @@ def _in_order(parts: Sequence[Pattern[str]], line: str) -> bool:
 
 def _needed(tree: Any) -> tuple[str, ...]:  # noqa: ANN401 - of a module without types
     """Texts of which one is, but for its case, in every line that a parsed expression fits; empty for any line."""
-    found: list[tuple[str, ...]] = [()]
+    groups: list[tuple[str, ...]] = [()]
     text = ""
     for operation, argument in tree:
         name = str(operation)
@@ -135,17 +135,17 @@ def _needed(tree: Any) -> tuple[str, ...]:  # noqa: ANN401 - of a module without
             continue
         if name in {"AT", "ASSERT", "ASSERT_NOT"}:
             continue
-        found.append((text,))
+        groups.append((text,))
         text = ""
         if name in {"SUBPATTERN", "ATOMIC_GROUP"}:
-            found.append(_needed(argument[-1] if name == "SUBPATTERN" else argument))
+            groups.append(_needed(argument[-1] if name == "SUBPATTERN" else argument))
         elif name.endswith("REPEAT") and argument[0]:
-            found.append(_needed(argument[2]))
+            groups.append(_needed(argument[2]))
         elif name == "BRANCH":
             branches = [_needed(branch) for branch in argument[1]]
-            found.append(tuple(chain.from_iterable(branches)) if all(branches) else ())
-    found.append((text,))
-    return max((texts for texts in found if all(texts)), key=_telling)
+            groups.append(tuple(chain.from_iterable(branches)) if all(branches) else ())
+    groups.append((text,))
+    return max((texts for texts in groups if all(texts)), key=_telling)
 
 
 def _telling(texts: tuple[str, ...]) -> tuple[int, int]:
@@ -203,7 +203,7 @@ def read_rules(entries: object, where: str, problems: list[str]) -> tuple[LogRul
     if not isinstance(entries, Sequence) or isinstance(entries, str) or len(entries) > _MOST:
         problems.append(f"{where}: found no list of at most {_MOST} rules")
         return ()
-    found = []
+    rules = []
     for number, entry in enumerate(entries):
         place = f"{where}[{number}]"
         if not isinstance(entry, Mapping):
@@ -212,35 +212,35 @@ def read_rules(entries: object, where: str, problems: list[str]) -> tuple[LogRul
         wrong = _wrong(entry)
         problems += [f"{place}: {problem}" for problem in wrong]
         if not wrong:
-            found.append(LogRule(**{str(name): str(value) for name, value in entry.items()}))
-    return tuple(found)
+            rules.append(LogRule(**{str(name): str(value) for name, value in entry.items()}))
+    return tuple(rules)
 
 
 def _wrong(entry: Mapping[object, object]) -> list[str]:
     """What is wrong with one rule; its example must be one."""
     known = {each.name for each in fields(LogRule)}
-    said = [f"found {name!r}, expected one of {', '.join(sorted(known))}" for name in entry if name not in known]
-    said += [f"no {name} is given" for name in ("kind", "pattern", "example", "source") if not entry.get(name)]
-    said += [f"{name}: found no text" for name, value in entry.items() if not isinstance(value, str)]
-    if said:
-        return said
+    problems = [f"found {name!r}, expected one of {', '.join(sorted(known))}" for name in entry if name not in known]
+    problems += [f"no {name} is given" for name in ("kind", "pattern", "example", "source") if not entry.get(name)]
+    problems += [f"{name}: found no text" for name, value in entry.items() if not isinstance(value, str)]
+    if problems:
+        return problems
     if entry["kind"] not in KINDS:
-        said.append(f"kind: found {entry['kind']!r}, expected one of {', '.join(KINDS)}")
+        problems.append(f"kind: found {entry['kind']!r}, expected one of {', '.join(KINDS)}")
     if entry.get("severity", "error") not in SEVERITIES:
-        said.append(f"severity: found {entry['severity']!r}, expected one of {', '.join(SEVERITIES)}")
+        problems.append(f"severity: found {entry['severity']!r}, expected one of {', '.join(SEVERITIES)}")
     pattern = str(entry["pattern"])
     if len(pattern) > _LONGEST:
-        return [*said, f"pattern: found {len(pattern)} characters, expected at most {_LONGEST}"]
+        return [*problems, f"pattern: found {len(pattern)} characters, expected at most {_LONGEST}"]
     try:
         fits = LinePatterns([pattern]).fits(str(entry["example"]))
         tries = [_tries(_parser.parse(part)) for parts in cut_pattern(pattern) for part in parts]
     except (re.error, RecursionError, OverflowError) as problem:
-        return [*said, f"pattern: {problem}"]
+        return [*problems, f"pattern: {problem}"]
     if 0 in tries:
-        said.append("pattern: found a repetition within another one; write it without")
+        problems.append("pattern: found a repetition within another one; write it without")
     elif max(tries) > _MOST_TRIES:
-        said.append("pattern: its repetitions can take too long; bound them, such as \\d{1,9}")
-    return said if fits else [*said, "the example does not fit the pattern"]
+        problems.append("pattern: its repetitions can take too long; bound them, such as \\d{1,9}")
+    return problems if fits else [*problems, "the example does not fit the pattern"]
 
 
 MARKER = "storqual: "
@@ -349,14 +349,14 @@ class _Patterns:
         """
         if self.ordinary is not None and any(self.ordinary.fits(text) for text in {stamped, *spellings}):
             return _ORDINARY
-        found = None
+        finding = None
         for text in spellings:
             for kind, severity, patterns in self.findings:
                 if kind in kinds and patterns.fits(text):
                     if kind != UNCLASSIFIED:
                         return kind, severity
-                    found = kind, severity
-        return found
+                    finding = kind, severity
+        return finding
 
 
 # compiled when the kernel first logs something
@@ -375,8 +375,8 @@ def classify(text: str, own: tuple[LogRule, ...] = ()) -> str | None:
 
     `own` are a bench's rules: they decide before the shipped ones. Of a line of more than 2 KiB its two ends count.
     """
-    found = _kind_and_severity(text, own, shipped_rules())
-    return found[0] if found else None
+    finding = _kind_and_severity(text, own, shipped_rules())
+    return finding[0] if finding else None
 
 
 _SPELLINGS = (
@@ -404,17 +404,17 @@ def _kind_and_severity(text: str, own: tuple[LogRule, ...], shipped: tuple[LogRu
     spelled = _spelled(plain)
     spellings = (plain,) if spelled == plain else (plain, spelled)
     sets = [_compiled(rules) for rules in ((own, shipped) if own else (shipped,))]
-    found = None
+    finding = None
     for patterns in sets:
         others = patterns is sets[-1] and _OTHERS.search(plain) is not None
-        found = patterns.find(stamped, spellings, _OF_ANY_DRIVER if others else KINDS)
-        if found is not None:
+        finding = patterns.find(stamped, spellings, _OF_ANY_DRIVER if others else KINDS)
+        if finding is not None:
             break
-    if found is not None and found[0] == UNCLASSIFIED:
+    if finding is not None and finding[0] == UNCLASSIFIED:
         harmless = [patterns.harmless for patterns in sets if patterns.harmless is not None]
         if any(patterns.fits(text) for patterns in harmless for text in spellings):
             return None
-    return None if found == _ORDINARY else found
+    return None if finding == _ORDINARY else finding
 
 
 def find_all(
@@ -429,14 +429,14 @@ def find_all(
     counts: dict[tuple[str, str], int] = {}
     for line in lines:
         for part in line.splitlines() or [""]:
-            found = _kind_and_severity(part, own, shipped)
-            if found is not None:
-                counts[found] = counts.get(found, 0) + 1
-                kept = evidence.setdefault(found, [])
-                if len(kept) < _EVIDENCE_LINES:
-                    kept.append(part[:400])
+            finding = _kind_and_severity(part, own, shipped)
+            if finding is not None:
+                counts[finding] = counts.get(finding, 0) + 1
+                excerpts = evidence.setdefault(finding, [])
+                if len(excerpts) < _EVIDENCE_LINES:
+                    excerpts.append(part[:400])
     ranked = ((kind, severity) for severity, kind in product(SEVERITIES, KINDS))
-    return [Finding(*found, counts[found], tuple(evidence[found])) for found in ranked if found in counts]
+    return [Finding(*finding, counts[finding], tuple(evidence[finding])) for finding in ranked if finding in counts]
 
 
 def errors_of(findings: Iterable[Finding]) -> list[Finding]:

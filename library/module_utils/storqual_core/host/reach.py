@@ -64,19 +64,19 @@ def reached(machine: Machine, drives: Sequence[SysfsDrive], aimed: SysfsDrive, s
     """
     why = SCOPES[scope]
     if scope in ("path", "drive"):
-        found: Collection[SysfsDrive] = [aimed]
+        group: Collection[SysfsDrive] = [aimed]
     elif scope == "device":
-        found = _connected(drives, aimed, {drive.name: _device(machine, drive) for drive in drives})
+        group = _connected(drives, aimed, {drive.name: _device(machine, drive) for drive in drives})
     elif scope == "port":
         parts = {drive.name: {*_place(drive, 3), *read_phys(machine, drive.name)} for drive in drives}
-        found = _connected(drives, aimed, parts)
+        group = _connected(drives, aimed, parts)
     elif scope in ("target", "bus") and aimed.hctl:
         place = _place(aimed, 3 if scope == "target" else 2)
-        found = [drive for drive in drives if _place(drive, 3 if scope == "target" else 2) == place]
+        group = [drive for drive in drives if _place(drive, 3 if scope == "target" else 2) == place]
     else:
         wider = "adapter" if scope in ("target", "bus") else scope
         return behind(machine, drives, functions_of(machine, aimed), wider)
-    return [Reached(drive, why) for drive in drives if drive in found or drive.name == aimed.name]
+    return [Reached(drive, why) for drive in drives if drive in group or drive.name == aimed.name]
 
 
 def behind(machine: Machine, drives: Sequence[SysfsDrive], functions: Iterable[str], scope: str) -> list[Reached]:
@@ -101,8 +101,8 @@ def functions_reached(machine: Machine, pci: str, scope: str) -> list[str]:
 def functions_of(machine: Machine, drive: SysfsDrive) -> tuple[str, ...]:
     """The PCI functions that a drive is reached through: several where an NVMe subsystem has several controllers."""
     controllers = _controllers(machine, drive) if drive.transport == "nvme" else ()
-    found = (pci_address(place) for place in controllers)
-    return tuple(dict.fromkeys([drive.adapter, *(pci for pci in found if pci)]))
+    addresses = (pci_address(place) for place in controllers)
+    return tuple(dict.fromkeys([drive.adapter, *(pci for pci in addresses if pci)]))
 
 
 def driven_alike(machine: Machine, pci: str) -> list[str]:
@@ -178,15 +178,15 @@ def _connected(
     drives: Sequence[SysfsDrive], aimed: SysfsDrive, names: Mapping[str, Collection[str]]
 ) -> list[SysfsDrive]:
     """The drives that have a name in common with `aimed`, or with one that has, and so on."""
-    known, found = set(names.get(aimed.name, ())), {aimed.name}
+    known, group = set(names.get(aimed.name, ())), {aimed.name}
     grown = True
     while grown:
-        near = [drive for drive in drives if drive.name not in found and known.intersection(names[drive.name])]
+        near = [drive for drive in drives if drive.name not in group and known.intersection(names[drive.name])]
         grown = bool(near)
         for drive in near:
-            found.add(drive.name)
+            group.add(drive.name)
             known.update(names[drive.name])
-    return [drive for drive in drives if drive.name in found]
+    return [drive for drive in drives if drive.name in group]
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ def find_adapters(machine: Machine, adapters: Mapping[str, Any], wanted: Iterabl
     The address decides; without one the driver does, when one adapter has it.
     """
     present = read_adapters(machine)
-    found: dict[str, AdapterFunction] = {}
+    functions: dict[str, AdapterFunction] = {}
     problems = []
     for alias in wanted:
         declared = adapters.get(alias)
@@ -221,14 +221,14 @@ def find_adapters(machine: Machine, adapters: Mapping[str, Any], wanted: Iterabl
             what = f"at {address}" if address else f"with driver {driver or '(not given)'}"
             problems.append(f"adapter {alias}: {len(fitting)} adapters of this bench are {visible(what)}, not one")
             continue
-        one = fitting[0]
-        hosts = tuple(str(host["host"]) for host in one.hosts)
-        found[alias] = AdapterFunction(
-            alias, one.identity.pci, one.driver, one.module, hosts, str(declared.get("tool") or "")
+        adapter = fitting[0]
+        hosts = tuple(str(host["host"]) for host in adapter.hosts)
+        functions[alias] = AdapterFunction(
+            alias, adapter.identity.pci, adapter.driver, adapter.module, hosts, str(declared.get("tool") or "")
         )
     if problems:
         raise BadInputError(problems)
-    return found
+    return functions
 
 
 _POLL_S = 0.1
@@ -247,7 +247,7 @@ def uses_of(machine: Machine, drives: Sequence[SysfsDrive], state_dir: str) -> l
         return []
     mounts = read_mounts(machine)
     uses, system = find_uses(machine, mounts), system_disks(machine, state_dir, mounts)
-    found: list[str] = []
+    sentences: list[str] = []
     for drive in drives:
         reasons = [system[drive.name]] if drive.name in system else []
         reasons += uses.get(drive.name, [])
@@ -258,8 +258,8 @@ def uses_of(machine: Machine, drives: Sequence[SysfsDrive], state_dir: str) -> l
         busy = "" if reasons else machine.busy(node_of(machine, drive.name) or drive.node)
         reasons += [busy] if busy else []
         named = f"drive {visible(drive.id)} ({drive.name}) behind the adapter at {drive.adapter}"
-        found += [f"{named}: {reason}" for reason in dict.fromkeys(reasons)]
-    return found
+        sentences += [f"{named}: {reason}" for reason in dict.fromkeys(reasons)]
+    return sentences
 
 
 def refuse_when_used(
@@ -276,13 +276,13 @@ def refuse_when_used(
     return drives
 
 
-def wait_for_drives(machine: Machine, wanted: Iterable[str], limit_s: float) -> None:
+def wait_for_drives(machine: Machine, ids: Iterable[str], limit_s: float) -> None:
     """Wait until drives (by id) are there and ready. Raises ToolError that names those which are not in time.
 
     The kernel tells of a new drive by uevents to a socket that only root of the first network namespace hears; asking
     sysfs works everywhere and costs one listing.
     """
-    names = set(wanted)
+    names = set(ids)
     deadline = time.monotonic() + limit_s
     while True:
         missing = names - {drive.id for drive in read_drives(machine) if drive.state in ("running", "live", "")}

@@ -97,8 +97,8 @@ class SysfsAdapter:
 
 def pci_address(path: str) -> str:
     """The PCI function that a sysfs path passes last, `` when it passes none."""
-    found = _PCI.findall(path)
-    return found[-1] if found else ""
+    addresses = _PCI.findall(path)
+    return addresses[-1] if addresses else ""
 
 
 def adapter_address(path: str) -> str:
@@ -328,10 +328,10 @@ def _above(machine: Machine, device: str) -> tuple[str, tuple[dict[str, object],
     place = machine.link(device)
     root = _ROOT.search(place)
     bridges: list[dict[str, object]] = []
-    for found in list(_PCI.finditer(place))[:-1]:
-        bridge = f"/sys/bus/pci/devices/{found.group(1)}"
+    for match in list(_PCI.finditer(place))[:-1]:
+        bridge = f"/sys/bus/pci/devices/{match.group(1)}"
         speed, width = machine.text(f"{bridge}/current_link_speed"), machine.number(f"{bridge}/current_link_width")
-        bridges.append({"pci": found.group(1), "speed": speed, "width": width})
+        bridges.append({"pci": match.group(1), "speed": speed, "width": width})
     return root.group(1) if root else "", tuple(bridges)
 
 
@@ -342,7 +342,7 @@ def _id(machine: Machine, path: str) -> str:
 
 
 def _hosts(machine: Machine, address: str) -> list[dict[str, object]]:
-    found = []
+    hosts = []
     for host in machine.names("/sys/class/scsi_host"):
         if _address_of_host(machine, machine.link(f"/sys/class/scsi_host/{host}")) == address:
             place = f"/sys/class/scsi_host/{host}"
@@ -350,8 +350,8 @@ def _hosts(machine: Machine, address: str) -> list[dict[str, object]]:
             for name in ("can_queue", "cmd_per_lun", "sg_tablesize", "unique_id", "nr_hw_queues"):
                 facts[name] = machine.number(f"{place}/{name}")
             port = read_fc_port(machine, host)
-            found.append({**facts, "fc_port": port} if port else facts)
-    return found
+            hosts.append({**facts, "fc_port": port} if port else facts)
+    return hosts
 
 
 _FIRMWARE = ("version_fw", "fw_version", "fwrev", "firmware_revision", "firmware_version", "fw_rev")
@@ -365,8 +365,8 @@ def _firmware(machine: Machine, pci: str, hosts: tuple[dict[str, object], ...]) 
     for name in machine.names(f"/sys/bus/pci/devices/{pci}/nvme"):
         place = f"/sys/bus/pci/devices/{pci}/nvme/{name}"
         return machine.text(f"{place}/firmware_rev"), machine.text(f"{place}/serial"), machine.text(f"{place}/model")
-    found = [_shown_by_hosts(machine, hosts, attributes) for attributes in (_FIRMWARE, _SERIAL, _BOARD)]
-    return found[0], found[1], found[2]
+    values = [_shown_by_hosts(machine, hosts, attributes) for attributes in (_FIRMWARE, _SERIAL, _BOARD)]
+    return values[0], values[1], values[2]
 
 
 def _shown_by_hosts(machine: Machine, hosts: tuple[dict[str, object], ...], attributes: tuple[str, ...]) -> str:

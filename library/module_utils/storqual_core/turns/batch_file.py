@@ -390,9 +390,9 @@ def _turn(
 
     if len(drives) != 1:
         inner.complain("drives", list(drives), "one drive")
-    asked = inner.inside("request")
+    request_reader = inner.inside("request")
     read: TrialRequest | ProgramRequest | None
-    read = read_trial(asked, request) if kind == "trial" else read_program(asked, request)
+    read = read_trial(request_reader, request) if kind == "trial" else read_program(request_reader, request)
     return None if read is None or not drives else DriveTurn(index, ident, drives[0], read)
 
 

@@ -151,14 +151,14 @@ def switch_off(find: Callable[[Aim], Sequence[Switch]], gone: str) -> Callable[[
         machine, switches = aim.machine, find(aim)
         place = gone.format(number=aim.drive.number, adapter=aim.drive.adapter)
         with _switched_on_again(aim, switches):
-            for one in switches:
-                write_attribute(machine.path(one.path), one.off)
-            tell("switched_off", ", ".join(one.path for one in switches))
+            for switch in switches:
+                write_attribute(machine.path(switch.path), switch.off)
+            tell("switched_off", ", ".join(switch.path for switch in switches))
             await_seen(lambda: not machine.exists(place), aim.limit_s, f"{place} did not go")
             tell("gone", f"{place} is no longer there")
             time.sleep(aim.away_s)
         back = f"drive {aim.drive.id} did not come back"
-        await_seen(lambda: any(one.id == aim.drive.id for one in read_drives(machine)), aim.limit_s, back)
+        await_seen(lambda: any(disk.id == aim.drive.id for disk in read_drives(machine)), aim.limit_s, back)
         tell("back", f"drive {aim.drive.id} is in sysfs again")
 
     return way
@@ -167,12 +167,12 @@ def switch_off(find: Callable[[Aim], Sequence[Switch]], gone: str) -> Callable[[
 @contextmanager
 def _switched_on_again(aim: Aim, switches: Sequence[Switch]) -> Iterator[None]:
     memory = Path(aim.machine.path(aim.state_dir)) / MEMORY
-    replace_file(memory, "".join(f"{one.on} {one.path}\n" for one in switches))
+    replace_file(memory, "".join(f"{switch.on} {switch.path}\n" for switch in switches))
     try:
         yield
     finally:
-        for one in switches:
-            write_attribute(aim.machine.path(one.path), one.on)
+        for switch in switches:
+            write_attribute(aim.machine.path(switch.path), switch.on)
         with suppress(FileNotFoundError):
             memory.unlink()
 
@@ -233,23 +233,23 @@ def _rebind(aim: Aim, tell: Tell) -> None:
 def _reload(aim: Aim, tell: Tell) -> None:
     """Every adapter of the module is let go, then the module goes, comes back, and takes them again."""
     machine, pci = aim.machine, aim.drive.adapter
-    module = next((one.module for one in read_adapters(machine) if one.identity.pci == pci), "")
+    module = next((adapter.module for adapter in read_adapters(machine) if adapter.identity.pci == pci), "")
     if not module:
         raise ToolError(f"no module drives the adapter at {pci}")
-    folders = {one: machine.real(f"/sys/bus/pci/devices/{one}/driver") for one in driven_alike(machine, pci)}
+    folders = {name: machine.real(f"/sys/bus/pci/devices/{name}/driver") for name in driven_alike(machine, pci)}
     try:
-        for one, folder in folders.items():
-            write_attribute(machine.path(f"{folder}/unbind"), one)
+        for name, folder in folders.items():
+            write_attribute(machine.path(f"{folder}/unbind"), name)
         aim.runner(["modprobe", "-r", module], timeout=_COMMAND_S).expect()
         if not machine.exists(f"/sys/module/{module}"):
             tell("module_gone", f"module {module} is no longer loaded")
         time.sleep(aim.away_s)
     finally:
         aim.runner(["modprobe", module], timeout=_COMMAND_S).expect()
-        for one, folder in folders.items():
-            if not machine.exists(f"/sys/bus/pci/devices/{one}/driver"):
+        for name, folder in folders.items():
+            if not machine.exists(f"/sys/bus/pci/devices/{name}/driver"):
                 # a driver of a transport, such as virtio's, was there all the time and looks for nothing anew
-                write_attribute(machine.path(f"{folder}/bind"), one)
+                write_attribute(machine.path(f"{folder}/bind"), name)
     await_seen(
         lambda: _is_back(aim), aim.limit_s, f"drive {aim.drive.id} did not come back after module {module} did"
     )
@@ -283,7 +283,7 @@ def _interrupts_move(aim: Aim, tell: Tell) -> None:
     """The adapter's interrupts are served by another processor for a while, and that processor counts them."""
     machine, name = aim.machine, _processor(aim.machine)
     number = name[3:]
-    irqs = next(one.irqs for one in read_adapters(machine) if one.identity.pci == aim.drive.adapter)
+    irqs = next(adapter.irqs for adapter in read_adapters(machine) if adapter.identity.pci == aim.drive.adapter)
     before = {irq: machine.text(f"/proc/irq/{irq}/smp_affinity_list") for irq in irqs}
     # those of a driver that spreads its queues itself cannot be moved, and are not there or refuse it
     movable = {irq: value for irq, value in before.items() if value and value != number}
@@ -352,21 +352,21 @@ def _changed(aim: Aim, tell: Tell, place: str, other: str, read: Callable[[str],
     before = found_now()
     try:
         write_attribute(path, other)
-        found = found_now()
-        if found != other:
-            tell(OTHER_VALUE, f"{place} was {before}, {other} was written and {found} is found: written once more")
+        value = found_now()
+        if value != other:
+            tell(OTHER_VALUE, f"{place} was {before}, {other} was written and {value} is found: written once more")
             write_attribute(path, other)
-            found = found_now()
-        if found == other:
-            tell("read_back", f"{place} was {before}, is {found}")
+            value = found_now()
+        if value == other:
+            tell("read_back", f"{place} was {before}, is {value}")
         else:
-            tell(OTHER_VALUE, f"{place} was {before}, {other} was written a second time and {found} is found")
+            tell(OTHER_VALUE, f"{place} was {before}, {other} was written a second time and {value} is found")
         time.sleep(aim.away_s)
     finally:
         write_attribute(path, before)
-    found = found_now()
-    if found != before:
-        raise ToolError(f"{place} was {before} and is {found} now")
+    value = found_now()
+    if value != before:
+        raise ToolError(f"{place} was {before} and is {value} now")
     tell("put_back", f"{place} is {before} again")
 
 
@@ -379,11 +379,11 @@ def _switch_scheduler(aim: Aim, tell: Tell) -> None:
     requests = aim.machine.path(f"/sys/block/{aim.drive.name}/queue/nr_requests")
     before = Path(requests).read_text(encoding="ascii").strip()
     _changed(aim, tell, "queue/scheduler", others[0], selected_word)
-    found = Path(requests).read_text(encoding="ascii").strip()
-    if found != before:
+    after = Path(requests).read_text(encoding="ascii").strip()
+    if after != before:
         # with a scheduler the kernel replaces the number of requests, and does not bring the old one back
         write_attribute(requests, before)
-        tell("requests_back", f"queue/nr_requests was {before}, is {found} after the change, and was put back")
+        tell("requests_back", f"queue/nr_requests was {before}, is {after} after the change, and was put back")
 
 
 def _switch_depth(aim: Aim, tell: Tell) -> None:

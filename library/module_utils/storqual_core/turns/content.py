@@ -100,12 +100,12 @@ def _step(register: int, state: int) -> int:
 
 
 def _times(columns: Sequence[int], value: int) -> int:
-    found = 0
+    product = 0
     while value:
         low = value & -value
-        found ^= columns[low.bit_length() - 1]
+        product ^= columns[low.bit_length() - 1]
         value ^= low
-    return found
+    return product
 
 
 @dataclass(frozen=True)
@@ -258,24 +258,24 @@ def wrong_of(address: int, runs: Sequence[Run], *, certain: bool, reads: bool) -
     A block is written by one I/O: where any sector is of the launch, all are.
     """
     known = any(run[1] is not None for run in runs)
-    found: list[Wrong] = []
+    wrong: list[Wrong] = []
     at = 0
-    for count, told, _, sound in runs:
-        own = address + at * SECTOR
-        if told is None and (known or certain or reads):
+    for count, stamp, _, sound in runs:
+        expected = address + at * SECTOR
+        if stamp is None and (known or certain or reads):
             if reads:
                 why = "it holds what no launch wrote there"
             elif known:
                 why = "other sectors of its block are of this launch, it is not"
             else:
                 why = "this launch wrote it, and it holds something else"
-            found.append((at, count, why))
-        elif told is not None and told != own:
-            found.append((at, count, f"it holds what was written to byte {told}"))
+            wrong.append((at, count, why))
+        elif stamp is not None and stamp != expected:
+            wrong.append((at, count, f"it holds what was written to byte {stamp}"))
         elif not sound:
-            found.append((at, count, "it has its own address and time, and other bytes are changed"))
+            wrong.append((at, count, "it has its own address and time, and other bytes are changed"))
         at += count
-    return found
+    return wrong
 
 
 def data_of(text: str) -> dict[str, Any]:
@@ -287,15 +287,15 @@ def data_of(text: str) -> dict[str, Any]:
     sectors = wrong = unwritten = 0
     first: tuple[str, int, str] | None = None
     for drive, address, certain, runs in record["blocks"]:
-        told = wrong_of(address, [tuple(run) for run in runs], certain=bool(certain), reads=reads)
+        mismatches = wrong_of(address, [tuple(run) for run in runs], certain=bool(certain), reads=reads)
         count = sum(run[0] for run in runs)
-        if not told and all(run[1] is None for run in runs):
+        if not mismatches and all(run[1] is None for run in runs):
             unwritten += count
             continue
         sectors += count
-        wrong += sum(number for _, number, _ in told)
-        if told and first is None:
-            first = (drives[drive], address + told[0][0] * SECTOR, told[0][2])
+        wrong += sum(number for _, number, _ in mismatches)
+        if mismatches and first is None:
+            first = (drives[drive], address + mismatches[0][0] * SECTOR, mismatches[0][2])
     data = {
         "of": record["of"],
         "sectors": sectors,
@@ -309,9 +309,9 @@ def data_of(text: str) -> dict[str, Any]:
     return data
 
 
-def _sector(kept: Sequence[Mapping[str, Any]], first: tuple[str, int, str]) -> dict[str, Any]:
+def _sector(sectors: Sequence[Mapping[str, Any]], first: tuple[str, int, str]) -> dict[str, Any]:
     """The content of the first wrong sector, which its readback kept. Raises ValueError where it has not."""
-    for sector in kept:
+    for sector in sectors:
         if (sector["drive"], sector["address"]) == first[:2]:
             return {name: sector[name] for name in ("drive", "address", "bs", "expected", "found", "again")}
     raise ValueError(f"the content of the wrong sector at byte {first[1]} of {first[0]} is not there")
@@ -325,8 +325,8 @@ def expected_of(address: int, block: int, data: bytes, runs: Sequence[Run]) -> s
     """The content that a sector had to have, in hex, as far as that follows from a sector of its block."""
     words: list[int | None] = [None] * _WORDS
     at = 0
-    for count, told, time_ns, sound in runs:
-        if told == block + at * SECTOR and sound and time_ns is not None:
+    for count, stamp, time_ns, sound in runs:
+        if stamp == block + at * SECTOR and sound and time_ns is not None:
             right = struct.unpack_from(f"<{_WORDS}Q", data, at * SECTOR)
             ahead = (address - block) // SECTOR - at
             step = pow(_FACTOR, ahead * (_WORDS // _LANES) % (1 << 62), 1 << 64)

@@ -147,8 +147,8 @@ def find_dump(aim: Aim, tell: Tell) -> None:
 def find_panic(log: str, line: str) -> tuple[str, str]:
     """The line of this trial in a kernel log and the panic behind it. Raises ToolError."""
     lines = iter(log.splitlines())
-    named = next((one for one in lines if line in one), "")
-    panic = next((one for one in lines if _PANIC in one), "")
+    named = next((text for text in lines if line in text), "")
+    panic = next((text for text in lines if _PANIC in text), "")
     if not named or not panic:
         raise ToolError(f"the dump that lies there names {'no panic' if named else 'another boot'}")
     return named[named.index(line) :].strip(), panic[panic.index(_PANIC) :].strip()
@@ -157,7 +157,7 @@ def find_panic(log: str, line: str) -> tuple[str, str]:
 def dump_place(aim: Aim) -> DumpPlace:
     """Where the dump may lie. Raises ToolError when the drive cannot be known for certain, or has no room."""
     machine, drive = aim.machine, aim.drive
-    wwids = {one.name: _wwid(aim, one.name) for one in read_drives(machine)}
+    wwids = {disk.name: _wwid(aim, disk.name) for disk in read_drives(machine)}
     wwid = wwids.get(drive.name, "")
     if not _PLAIN_WWID.fullmatch(wwid) or list(wwids.values()).count(wwid) != 1:
         raise ToolError(f"a crash kernel cannot know drive {drive.id} for certain by its wwid {wwid!r}")
@@ -173,7 +173,7 @@ def dump_place(aim: Aim) -> DumpPlace:
 
 def _wwid(aim: Aim, name: str) -> str:
     places = (f"/sys/block/{name}/wwid", f"/sys/block/{name}/device/wwid")
-    return next((found for found in (aim.machine.text(place).strip() for place in places) if found), "")
+    return next((wwid for wwid in (aim.machine.text(place).strip() for place in places) if wwid), "")
 
 
 def _line(aim: Aim) -> str:
@@ -192,19 +192,19 @@ def _modules(aim: Aim) -> list[tuple[str, str, bytes]]:
     First the drivers of watchdogs: they stop what the kernel that panicked had armed, before it ends the dump.
     """
     machine = aim.machine
-    found: dict[str, str] = {}
+    modules: dict[str, str] = {}
     watchdogs: dict[str, str] = {}
-    for each in read_watchdogs(machine):
-        name = machine.target(f"/sys/class/watchdog/{each['name']}/device/driver/module")
+    for watchdog in read_watchdogs(machine):
+        name = machine.target(f"/sys/class/watchdog/{watchdog['name']}/device/driver/module")
         watchdogs.update(_needed(aim, name) if name else {})
     for place in (f"/sys/bus/pci/devices/{aim.drive.adapter}", f"/sys/block/{aim.drive.name}"):
         parts = machine.real(place).split("/")
         for count in range(3, len(parts) + 1):
             name = machine.target(f"{'/'.join(parts[:count])}/driver/module")
-            found.update(_needed(aim, name) if name else {})
-    if not found:
+            modules.update(_needed(aim, name) if name else {})
+    if not modules:
         raise ToolError(f"no module drives drive {aim.drive.id}: a crash kernel would not reach it")
-    every = {**watchdogs, **found}
+    every = {**watchdogs, **modules}
     return [(path[: path.rindex(".ko") + 3], options, _content(aim, path)) for path, options in every.items()]
 
 

@@ -115,7 +115,7 @@ def counts_of(result: FioResult) -> dict[str, Any]:
 
 def idle_of(idle: Sequence[Mapping[str, Any]], tick_ns: int) -> dict[str, int]:
     """The primitives of an idle window by the two readings in a record. Raises ValueError where one is missing."""
-    before, after = (_snapshot(one) for one in idle)
+    before, after = (_snapshot(reading) for reading in idle)
     if before is None or after is None:
         raise ValueError("found an idle window without its two readings")
     return idle_window(before, after, tick_ns=tick_ns)
@@ -181,7 +181,7 @@ def _result(run: Mapping[str, Any], texts: Mapping[str, str], find: Find) -> Fio
 
 def _curve(record: Mapping[str, Any], results: Sequence[FioResult]) -> dict[str, Any]:
     """What a search for a latency cap measured: counts and bins of each launch, and what was asked."""
-    steps = [{"load": run["load"], **counts_of(one)} for run, one in zip(record["runs"], results)]
+    steps = [{"load": run["load"], **counts_of(result)} for run, result in zip(record["runs"], results)]
     return {"load_steps": steps, **record["search"]}
 
 
@@ -189,7 +189,7 @@ def dump_snapshot(snapshot: CounterSnapshot | None) -> dict[str, Any] | None:
     """Counters as a record has them; what the kernel does not count is left out."""
     if snapshot is None:
         return None
-    disks = {name: {disk: one._asdict() for disk, one in getattr(snapshot, name).items()} for name in _DISKS}
+    disks = {name: {disk: counts._asdict() for disk, counts in getattr(snapshot, name).items()} for name in _DISKS}
     return {name: value for name, value in {**snapshot._asdict(), **disks}.items() if value not in (None, {})}
 
 
@@ -263,20 +263,20 @@ def per_second(
         return []
     logged, ios_of = [_logged([text], interval_ms) for text in logs], list(jobs_ios)
     runtime_ms = runtime_ns / 1e6
-    left_ms = runtime_ms - max((one.last_ms for one in logged), default=0)
-    count = max((number for one in logged for number in one.values), default=0)
-    silent = not count or any(ios and not one.values for one, ios in zip(logged, ios_of))
+    left_ms = runtime_ms - max((log.last_ms for log in logged), default=0)
+    count = max((number for log in logged for number in log.values), default=0)
+    silent = not count or any(ios and not log.values for log, ios in zip(logged, ios_of))
     if silent and runtime_ms >= 1.5 * interval_ms:
         return []
     count += max(int(left_ms // interval_ms), 1) if left_ms >= _LEAST_REST_MS else 0
     if count > _MOST_INTERVALS:
         return []
     series = [0.0] * count
-    for one, ios in zip(logged, ios_of):
-        for number, value in one.values.items():
+    for log, ios in zip(logged, ios_of):
+        for number, value in log.values.items():
             series[number - 1] += value
-        left = (runtime_ms - one.last_ms) / 1000.0
-        rest = round(max(ios - one.ios, 0.0) / left, 3) if left > 0 else 0.0
-        for number in range(max(one.values, default=0), len(series)):
+        left = (runtime_ms - log.last_ms) / 1000.0
+        rest = round(max(ios - log.ios, 0.0) / left, 3) if left > 0 else 0.0
+        for number in range(max(log.values, default=0), len(series)):
             series[number] += rest
     return series

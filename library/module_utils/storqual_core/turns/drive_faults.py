@@ -80,10 +80,10 @@ class Sectors:
             self._descriptor = os.open(machine.path(node), os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC)
         except OSError as problem:
             raise ToolError(f"{node} cannot be opened: {problem.strerror}") from problem
-        found = machine.opened(self._descriptor) if number else ""
-        if found != number:
+        device = machine.opened(self._descriptor) if number else ""
+        if device != number:
             self.close()
-            raise ToolError(f"{node} is device {found} now, {number} was aimed at")
+            raise ToolError(f"{node} is device {device} now, {number} was aimed at")
 
     @property
     def path(self) -> str:
@@ -341,11 +341,11 @@ def abort_many(aim: Aim, tell: Tell) -> None:
         raise ToolError(f"{left} of {_READERS} reads had not come back {aim.limit_s:g} s after the last was sent")
     os.close(descriptor)
     timed_out, counted = readers.ended[TIMED_OUT], int(machine.text(place) or "0", 0) - before
-    told = f"{timed_out} of {sum(readers.ended.values())} reads with a timeout of {_TIMEOUT_MS} ms were aborted"
+    sentence = f"{timed_out} of {sum(readers.ended.values())} reads with a timeout of {_TIMEOUT_MS} ms were aborted"
     if min(timed_out, counted) < _LEAST:
         why = f"; {readers.problem}" if readers.problem else ""
-        raise ToolError(f"{told}, the kernel counted {counted} timeouts, {_LEAST} make a storm{why}")
-    tell("aborted", f"{told}, the kernel counted {counted} timeouts of drive {drive.id}")
+        raise ToolError(f"{sentence}, the kernel counted {counted} timeouts, {_LEAST} make a storm{why}")
+    tell("aborted", f"{sentence}, the kernel counted {counted} timeouts of drive {drive.id}")
 
 
 def _open(aim: Aim) -> int:
@@ -357,13 +357,13 @@ def _open(aim: Aim) -> int:
         descriptor = os.open(aim.machine.path(path), os.O_RDWR | os.O_CLOEXEC)
     except OSError as problem:
         raise ToolError(f"{path} cannot be opened: {problem.strerror}") from problem
-    found, known = (
+    device, known = (
         aim.machine.opened(descriptor),
         aim.machine.text(f"/sys/block/{aim.drive.name}/device/scsi_generic/{path[5:]}/dev"),
     )
-    if found != known:
+    if device != known:
         os.close(descriptor)
-        raise ToolError(f"{path} is device {found} now, {known or 'none'} was aimed at")
+        raise ToolError(f"{path} is device {device} now, {known or 'none'} was aimed at")
     return descriptor
 
 
@@ -405,16 +405,16 @@ class DebugRule:
 
 def read_rules(text: str) -> Mapping[tuple[int, int], int]:
     """How often each rule is still to act, by kind and command. Raises ToolError for a line that is no rule."""
-    found = {}
+    rules = {}
     for line in text.splitlines():
         words = line.split()
         if not words or words[0] == "Type":
             continue
         try:
-            found[int(words[0]), int(words[2], 16)] = -int(words[1])
+            rules[int(words[0]), int(words[2], 16)] = -int(words[1])
         except (ValueError, IndexError):
             raise ToolError(f"scsi_debug has a rule that cannot be read: {line!r}") from None
-    return found
+    return rules
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ class EntryReader:
     def inside(self, name: str) -> EntryReader:
         return EntryReader(f"{self.where}: {name}", self.problems)
 
-    def complain(self, key: str, found: object, expected: str) -> None:
-        self.problems.append(f"{self.where}: {key}: found {str(found)[:120]!r}, expected {expected}")
+    def complain(self, key: str, value: object, expected: str) -> None:
+        self.problems.append(f"{self.where}: {key}: found {str(value)[:120]!r}, expected {expected}")
 
     def unknown(self, entry: Mapping[str, Any], known: set[str] | frozenset[str], place: str) -> None:
         for key in sorted(set(entry) - known):

@@ -90,10 +90,10 @@ def shaped(*words: str, drops: bool = False) -> Callable[[Aim, Tell], None]:
         interface = interface_of(aim)
         tc.shape(aim.runner, interface, words)
         try:
-            found = tc.read_shaping(aim.runner, interface)
-            if found is None:
+            shaping = tc.read_shaping(aim.runner, interface)
+            if shaping is None:
                 raise ToolError(f"{interface} took `netem {' '.join(words)}` and has none")
-            tell("read_back", f"{interface} has a netem with {', '.join(found.options)}")
+            tell("read_back", f"{interface} has a netem with {', '.join(shaping.options)}")
             time.sleep(aim.away_s)
             await_seen(lambda: _did(aim, interface, drops), aim.limit_s, f"{interface} did it to no frame")
             after = tc.read_shaping(aim.runner, interface)
@@ -108,8 +108,8 @@ def shaped(*words: str, drops: bool = False) -> Callable[[Aim, Tell], None]:
 
 
 def _did(aim: Aim, interface: str, drops: bool) -> bool:
-    found = tc.read_shaping(aim.runner, interface)
-    return found is not None and (found.dropped if drops else found.sent) > 0
+    shaping = tc.read_shaping(aim.runner, interface)
+    return shaping is not None and (shaping.dropped if drops else shaping.sent) > 0
 
 
 def _cut(aim: Aim, tell: Tell) -> None:
@@ -139,7 +139,7 @@ def target_link(aim: Aim, tell: Tell) -> Callable[[str], None]:
     address = target_address(aim)
     done = aim.runner(["ip", "-n", _NETWORK, "-j", "address"], timeout=_COMMAND_S).expect()
     try:
-        ports = [str(each["ifname"]) for each in json.loads(done.stdout) if _has(each["addr_info"], address)]
+        ports = [str(link["ifname"]) for link in json.loads(done.stdout) if _has(link["addr_info"], address)]
     except (ValueError, LookupError, TypeError):
         ports = []
     if len(ports) != 1:

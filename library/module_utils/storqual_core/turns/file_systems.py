@@ -143,8 +143,8 @@ class FileSystems:
             hold.retake(drive)
             drop_part(bench.runner, bench.machine, disk)
             raise
-        said = f"{made.rpartition(' ')[0]} on {size >> 20} MiB, a file of {ask.file_bytes >> 20} MiB"
-        self._mounted[drive] = _Mounted(ask, point, said)
+        note = f"{made.rpartition(' ')[0]} on {size >> 20} MiB, a file of {ask.file_bytes >> 20} MiB"
+        self._mounted[drive] = _Mounted(ask, point, note)
         try:
             with (point / _FILE).open("wb") as file:
                 file.truncate(ask.file_bytes)

@@ -279,7 +279,7 @@ def _read_fallback(entry: object, bad: Callable[[str, object, str], None]) -> tu
     if not isinstance(entry, list):
         bad("fallback", entry, "a list of {ioengine, direct}")
         return ()
-    found = []
+    variants = []
     for item in entry:
         fits = (
             isinstance(item, dict)
@@ -288,10 +288,10 @@ def _read_fallback(entry: object, bad: Callable[[str, object, str], None]) -> tu
             and item.get("direct", 1) in (0, 1)
         )
         if fits:
-            found.append(Variant(str(item.get("ioengine", "libaio")), int(item.get("direct", 1))))
+            variants.append(Variant(str(item.get("ioengine", "libaio")), int(item.get("direct", 1))))
         else:
             bad("fallback", item, "{ioengine, direct}")
-    return tuple(found)
+    return tuple(variants)
 
 
 _PR_SET_PDEATHSIG = 1

@@ -46,24 +46,24 @@ def find_document(output: str) -> tuple[FioDocument | None, str]:
 
     A result is a JSON object that begins on a line of its own and has at least one job. Raises nothing.
     """
-    found, said = _find(output)
-    if found is None and _SUSPECT.search(output):
+    document, rest = _find(output)
+    if document is None and _SUSPECT.search(output):
         # printf's word for a mean of nothing: what is no measure may have it, and a measure that has it is unreadable
         return _find(_NO_NUMBER.sub(r'\1"\2"', output.lstrip(BYTE_ORDER_MARK)))
-    return found, said
+    return document, rest
 
 
 def _find(output: str) -> tuple[FioDocument | None, str]:
-    found = None
+    result = None
     notes, end = [], 0
     for body, start, after in find_spans(output):
         document = document_of(body)
         if document is not None:
-            found = replace(document, repeats=frozenset(_repeats(document.jobs)))
+            result = replace(document, repeats=frozenset(_repeats(document.jobs)))
             notes.append(output[end:start])
             end = after
     notes.append(output[end:])
-    return found, "\n".join(notes)
+    return result, "\n".join(notes)
 
 
 def _repeats(jobs: Sequence[Mapping[str, Any]], where: str = "") -> Iterator[str]:
@@ -131,11 +131,11 @@ def read_result(
     `errors` is what it wrote to standard error. `find` finds the result in the output. Raises nothing, whatever the
     text.
     """
-    document, said = find(output)
-    notes = _lines(said) + _lines(errors)
+    document, rest = find(output)
+    notes = _lines(rest) + _lines(errors)
     signalled = _signal(exit_status)
     if document is None:
-        why = _why(said, notes)
+        why = _why(rest, notes)
         if signalled:
             return FioResult("killed", f"fio was ended by {signalled}; it left no result", notes=notes)
         if exit_status == 0:
@@ -156,15 +156,15 @@ def read_result(
     )
 
 
-def _why(said: str, notes: Sequence[str]) -> str:
+def _why(text: str, notes: Sequence[str]) -> str:
     """Why there is no result: fio's own words, wherever they stand; else where its JSON is none, or what it said."""
-    begun = re.search(r"^\{", said, re.MULTILINE)
+    begun = re.search(r"^\{", text, re.MULTILINE)
     if begun is None:
         return notes[-1] if notes else "it printed nothing"
-    own = [line.strip() for line in said.splitlines() if not line.lstrip().startswith('"')]
-    told = next((line for line in own if _OWN_WORDS.match(line)), "")
-    why = why_unread(said)
-    return f"{told[:200]} ({why})" if told else why if why != "nothing" else "its JSON has no job"
+    lines = [line.strip() for line in text.splitlines() if not line.lstrip().startswith('"')]
+    message = next((line for line in lines if _OWN_WORDS.match(line)), "")
+    why = why_unread(text)
+    return f"{message[:200]} ({why})" if message else why if why != "nothing" else "its JSON has no job"
 
 
 def _judge(
@@ -245,7 +245,7 @@ class _Job:
 
 def _primitives(jobs: Sequence[_Job]) -> dict[str, Any]:
     """Sums over jobs (and so over drives); times are the longest, histograms are added bin by bin."""
-    found: dict[str, Any] = {
+    sums: dict[str, Any] = {
         "runtime_ns": max([job.runtime_ns for job in jobs], default=0),
         "fio_user_ns": sum([job.user_ns for job in jobs]),
         "fio_system_ns": sum([job.system_ns for job in jobs]),
@@ -256,27 +256,27 @@ def _primitives(jobs: Sequence[_Job]) -> dict[str, Any]:
         ways = [job.ways[name] for job in jobs if name in job.ways]
         ios = sum([way.ios for way in ways])
         if ios or name in ("read", "write"):
-            found[f"{name}_ios"] = ios
-            found[f"{name}_bytes"] = sum([way.bytes for way in ways])
+            sums[f"{name}_ios"] = ios
+            sums[f"{name}_bytes"] = sum([way.bytes for way in ways])
         # a job may measure none (gtod_reduce): that is no latency of 0
         if ios and all(way.lat_max_ns for way in ways if way.ios):
-            found[f"{name}_lat_sum_ns"] = sum([way.lat_sum_ns for way in ways])
-            found[f"{name}_lat_max_ns"] = max([way.lat_max_ns for way in ways])
+            sums[f"{name}_lat_sum_ns"] = sum([way.lat_sum_ns for way in ways])
+            sums[f"{name}_lat_max_ns"] = max([way.lat_max_ns for way in ways])
         every = [way.bins for way in ways if way.bins]
         if every:
-            found[f"{name}_bins"] = _added(every)
-    return found
+            sums[f"{name}_bins"] = _added(every)
+    return sums
 
 
 def _added(every: Sequence[Mapping[str, int]]) -> Mapping[str, int]:
     """Histograms bin by bin, the lowest edge first; one alone, as fio prints it, is that already."""
-    found = every[0] if every else {}
+    histogram = every[0] if every else {}
     if len(every) > 1:
-        found = dict(found)
-        for edge, count in (one for bins in every[1:] for one in bins.items()):
-            found[edge] = found.get(edge, 0) + count
-    edges = list(map(int, found))
-    return found if edges == sorted(edges) else {edge: found[edge] for edge in sorted(found, key=int)}
+        histogram = dict(histogram)
+        for edge, count in (item for bins in every[1:] for item in bins.items()):
+            histogram[edge] = histogram.get(edge, 0) + count
+    edges = list(map(int, histogram))
+    return histogram if edges == sorted(edges) else {edge: histogram[edge] for edge in sorted(histogram, key=int)}
 
 
 def _is_histogram(bins: Mapping[str, Any]) -> bool:
@@ -302,10 +302,10 @@ class _Reader:
 
     def numbers(self, entry: Mapping[str, Any], keys: Sequence[str], where: str = "") -> list[float]:
         """`number` of each key; looked at together, since nearly always all of them are numbers."""
-        found = [entry.get(key, 0) for key in keys]
+        values = [entry.get(key, 0) for key in keys]
         # what is no finite number makes the sum none
-        if _NUMBERS.issuperset(map(type, found)) and min(found) >= 0 and sum(found) < _TOO_MANY:
-            return found
+        if _NUMBERS.issuperset(map(type, values)) and min(values) >= 0 and sum(values) < _TOO_MANY:
+            return values
         return [self.number(entry, key, where) for key in keys]
 
     def mapping(self, entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -222,23 +222,23 @@ class ProgramRun:
         return usable, False
 
     def _program(self, node: str) -> ProgramEnd:
-        asked, stream = self._asked, self._stream
-        found = self._subject.drive()
-        if found is None:
+        request, stream = self._asked, self._stream
+        drive = self._subject.drive()
+        if drive is None:
             raise GuardRefusalError([f"drive {self._subject.id}: it went away before the program began"])
         out = self._subject.batch.spool.with_suffix(".out.d")
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(mode=0o700, parents=True)
-        words = filled(asked.words, {"drive": node, "sg": found.sg, "out": str(out), "checkout": asked.checkout})
+        words = filled(request.words, {"drive": node, "sg": drive.sg, "out": str(out), "checkout": request.checkout})
         stream.line("program", words=words)
         ended = run_foreign(
             words,
-            limit_s=asked.limit_s,
-            folder=asked.checkout or str(out),
+            limit_s=request.limit_s,
+            folder=request.checkout or str(out),
             tell=lambda text: stream.line("output", text=text),
         )
-        if asked.report and not ended.stuck:
-            stream.line("report", **_report(out / asked.report))
+        if request.report and not ended.stuck:
+            stream.line("report", **_report(out / request.report))
         stream.line("ended", **ended.__dict__)
         shutil.rmtree(out, ignore_errors=True)
         return ended

@@ -151,7 +151,7 @@ def read_integrity(reader: EntryReader, entry: object) -> IntegrityRequest | Non
 
 
 def _idles(reader: EntryReader, idles: object) -> tuple[float, ...]:
-    if not isinstance(idles, list) or not all(isinstance(one, (int, float)) and 0 <= one <= 3600 for one in idles):
+    if not isinstance(idles, list) or not all(isinstance(idle, (int, float)) and 0 <= idle <= 3600 for idle in idles):
         reader.complain("idles_s", idles, "a list of seconds")
         return ()
     return tuple(map(float, idles))
@@ -164,7 +164,7 @@ def _read_sweep(reader: EntryReader, entry: object) -> SweepRequest | None:
     rows = {name: _rows(reader, fields, name, of) for name, of in (("rows", FACTORS), ("commands", COMMAND_FACTORS))}
     lacks = fields["lacks"]
     if not isinstance(lacks, list) or not all(
-        isinstance(one, list) and list(map(type, one)) == [str] * 2 for one in lacks
+        isinstance(pair, list) and list(map(type, pair)) == [str] * 2 for pair in lacks
     ):
         reader.complain("lacks", lacks, "a list of pairs: what is left out, and why")
         lacks = []
@@ -293,7 +293,7 @@ class KnownSectors:
             for place, must in enumerate(part, sector):
                 if must == _UNKNOWN or (code == GOOD and sequence == must) or (code == ZERO and must in zeros):
                     continue
-                covering = [one for one, begin, many in writes if begin <= place < begin + many]
+                covering = [write for write, begin, many in writes if begin <= place < begin + many]
                 if (code == GOOD and sequence in covering) or (code == ZERO and zeros.intersection(covering)):
                     continue
                 if self._mixes and covering and code in (CORRUPTED, TORN):
@@ -305,7 +305,7 @@ class KnownSectors:
 
     def doubtful(self, first: int, length: int, code: str, sequence: int) -> list[int]:
         """Sectors of a run that read otherwise than they should: a reason to read them once more, and no verdict."""
-        found = []
+        sectors = []
         at = max(0, bisect.bisect_right(self._firsts, first) - 1)
         for place_of in range(at, len(self._firsts)):
             begin, known = self._firsts[place_of], self._known[place_of]
@@ -320,8 +320,8 @@ class KnownSectors:
             for place, must in enumerate(part, low):
                 right = (code == GOOD and must == sequence) or (code == ZERO and must in self._zeros)
                 if must != _UNKNOWN and not right:
-                    found.append(place)
-        return found
+                    sectors.append(place)
+        return sectors
 
 
 class Worker:

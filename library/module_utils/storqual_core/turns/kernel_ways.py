@@ -90,14 +90,14 @@ class Ring:
         os.close(self._ring)
 
     def transfer(
-        self, descriptor: int, asked: Sequence[tuple[Sequence[memoryview], int]], *, reads: bool
+        self, descriptor: int, requests: Sequence[tuple[Sequence[memoryview], int]], *, reads: bool
     ) -> list[int]:
         """Submit all of them (pieces, offset) at once and wait; what each came to: bytes, or an errno below 0."""
         keep: list[Any] = []
-        results = [0] * len(asked)
+        results = [0] * len(requests)
         tail = self._word(self._sq, self._tail_at)
         mask = self._word(self._sq, self._mask)
-        for number, (pieces, offset) in enumerate(asked):
+        for number, (pieces, offset) in enumerate(requests):
             vectors = addresses_of(pieces)
             keep.append(vectors)
             index = (tail + number) & mask
@@ -110,8 +110,8 @@ class Ring:
                 entry = (code, 0, 0, descriptor, offset, ctypes.addressof(vectors), len(pieces), 0, number, 0)
             self._sqes[index * 64 : index * 64 + 64] = self._SQE.pack(*entry)
             struct.pack_into("<I", self._sq, self._array_at + index * 4, index)
-        struct.pack_into("<I", self._sq, self._tail_at, (tail + len(asked)) & 0xFFFFFFFF)
-        submitted = left = len(asked)
+        struct.pack_into("<I", self._sq, self._tail_at, (tail + len(requests)) & 0xFFFFFFFF)
+        submitted = left = len(requests)
         while left:
             done = _LIBC.syscall(self._ENTER, self._ring, submitted, left, self._GETEVENTS, None, 0)
             if done < 0 and ctypes.get_errno() not in (errno.EINTR, errno.EAGAIN, errno.EBUSY):

@@ -284,14 +284,14 @@ def arrivals_per_s(ask: FioAsk, drives: int) -> int | None:
 
 def arrivals(per_s: int | None, result: FioResult) -> list[str]:
     """What puts an open-loop launch of so many arrivals a second in doubt; nothing for a closed loop (None)."""
-    asked = arrived_of(per_s, result).get("asked_ios")
-    if asked is None:
+    offered_ios = arrived_of(per_s, result).get("asked_ios")
+    if offered_ios is None:
         return []
     issued = sum(result.jobs_ios)
     # arrivals are counts of a Poisson process: their own spread is no shortfall
-    if result.status != "ok" or issued >= KEPT * asked - _SPREADS * math.sqrt(asked):
+    if result.status != "ok" or issued >= KEPT * offered_ios - _SPREADS * math.sqrt(offered_ios):
         return []
-    share = 100.0 * issued / asked
+    share = 100.0 * issued / offered_ios
     return [f"{share:.1f} % of the arrivals were issued: the loop was closed in part, its latencies hide waits"]
 
 

@@ -150,8 +150,8 @@ class LaunchRunner(BatchRunner):
         }
 
     def _last_lines(self) -> Sequence[Mapping[str, Any]]:
-        said = self._beside.findings(now()) if self._beside else []
-        of_adapters = [{"kind": "log", "launch": None, "kernel_log": [], "findings": said}] if said else []
+        findings = self._beside.findings(now()) if self._beside else []
+        of_adapters = [{"kind": "log", "launch": None, "kernel_log": [], "findings": findings}] if findings else []
         return [*report_log(self._log, None, now(), self._batch.kernel_rules).lines, *of_adapters]
 
     def _tell(self, what: str) -> None:
@@ -207,9 +207,9 @@ class LaunchRunner(BatchRunner):
     def _aimed(self, launch: LaunchTurn) -> tuple[list[FioTarget], list[str]]:
         """What fio is pointed at, on a file system made for it where the launch asks for one, and notes on that."""
         began = time.monotonic_ns()
-        found = self._systems.aim(launch.drives, launch.file_system)
+        aim = self._systems.aim(launch.drives, launch.file_system)
         self._excluded_ns += time.monotonic_ns() - began
-        return found
+        return aim
 
     def _launch(self, spool: Spool, launch: LaunchTurn, position: int, folder: Path) -> str:
         """Run one launch and spool its sample; the reason to stop the batch, or nothing."""
@@ -234,11 +234,11 @@ class LaunchRunner(BatchRunner):
                 launched, notes = self._fio(launch, launch.fio, targets, seed, folder, position)
         except FioStuckError as problem:
             sample = lost_sample(self._batch, launch, start=start, reason=str(problem))
-            said = report_log(self._log, launch, start, self._batch.kernel_rules)
-            spool.append_all([*said.lines, {"kind": "sample", "sample": sample}])
+            report = report_log(self._log, launch, start, self._batch.kernel_rules)
+            spool.append_all([*report.lines, {"kind": "sample", "sample": sample}])
             return str(problem)
         self._log.mark(f"launch {name} ends")
-        said = report_log(self._log, launch, start, self._batch.kernel_rules)
+        report = report_log(self._log, launch, start, self._batch.kernel_rules)
         is_lost, reason = self._judge(launch, launched)
         kept_back = arrivals(arrivals_per_s(launch.fio, len(launch.drives)), launched.result)
         looked = self._look(launch, targets, seed, gone=is_lost)
@@ -254,19 +254,19 @@ class LaunchRunner(BatchRunner):
             seed=seed,
             gone=is_lost,
             reason=reason,
-            suspect=[*said.doubts, *self._doubts(), *kept_back, *read_again(launch.fio, targets, launched.result)],
+            suspect=[*report.doubts, *self._doubts(), *kept_back, *read_again(launch.fio, targets, launched.result)],
             notes=[*self._proofs, *made, *notes],
             overhead_ns=overhead_ns,
             idle=self._idle,
             curve=curve,
             looked=looked,
         )
-        spool.append_all([*said.lines, {"kind": "sample", "sample": sample, "artifacts": artifacts}])
+        spool.append_all([*report.lines, {"kind": "sample", "sample": sample, "artifacts": artifacts}])
         return ""
 
     def _doubts(self) -> list[str]:
         """What was under way beside the batch when it began; nobody asks again while launches run."""
-        return [f"when the batch began, {said}" for said in (self._beside.work if self._beside else ())]
+        return [f"when the batch began, {work}" for work in (self._beside.work if self._beside else ())]
 
     def _look(self, launch: LaunchTurn, targets: list[FioTarget], seed: int, *, gone: bool) -> Looked:
         """Look at the data of the launch's last fio; the time it takes is not the launch's."""
@@ -313,8 +313,8 @@ class LaunchRunner(BatchRunner):
         if not number:
             return launched, []
         self._variant[variants] = number
-        used, asked = variants[number], variants[0]
-        instead = f"instead of {asked.ioengine}, direct {asked.direct}"
+        used, primary = variants[number], variants[0]
+        instead = f"instead of {primary.ioengine}, direct {primary.direct}"
         return launched, [f"declared fallback: engine {used.ioengine}, direct {used.direct} {instead}"]
 
     def _judge(self, launch: LaunchTurn, launched: Launched) -> tuple[bool, str]:

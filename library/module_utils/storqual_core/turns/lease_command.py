@@ -48,15 +48,15 @@ def lease_command(state_dir: Path, request: str) -> str:
 
 def _answer(book: LeaseBook, state_dir: Path, body: dict[str, Any]) -> dict[str, Any]:
     act = body["act"]
-    said: dict[str, Any] = {}
+    answer: dict[str, Any] = {}
     if act == "ticket":
-        said["ticket"] = book.ticket()
+        answer["ticket"] = book.ticket()
     elif act == "reserve":
         owner = Owner.of(body["owner"])
         lease = book.reserve(owner, ticket=str(body.get("ticket") or ""), take=bool(body.get("take")))
-        said["ended"] = _make_sure(book, state_dir, lease, owner)
-        said["lease"] = lease.to_json()
-        return said
+        answer["ended"] = _make_sure(book, state_dir, lease, owner)
+        answer["lease"] = lease.to_json()
+        return answer
     elif act == "renew":
         book.renew(int(body["number"]), str(body.get("until") or ""))
     elif act == "release":
@@ -67,11 +67,11 @@ def _answer(book: LeaseBook, state_dir: Path, body: dict[str, Any]) -> dict[str,
         book.take_out(Out(**{key: str(value) for key, value in body["out"].items()}))
     elif act == "back":
         out = book.put_back()
-        said["was"] = out.describe() if out else ""
+        answer["was"] = out.describe() if out else ""
     elif act != "read":
         raise BadInputError([f"lease: {act!r} is no act"])
-    said["lease"] = book.read().to_json()
-    return said
+    answer["lease"] = book.read().to_json()
+    return answer
 
 
 def _make_sure(book: LeaseBook, state_dir: Path, lease: Lease, owner: Owner) -> list[str]:

@@ -106,8 +106,8 @@ def read_limits(machine: Machine, drive: SysfsDrive) -> QueueLimits:
     queue = f"/sys/block/{drive.name}/queue"
 
     def number(name: str, default: int) -> int:
-        found = machine.number(f"{queue}/{name}")
-        return default if found is None else found
+        value = machine.number(f"{queue}/{name}")
+        return default if value is None else value
 
     block = max(1, number("logical_block_size", 512) // 512)
     # as the kernel read it by READ CAPACITY(16): PROT_EN and P_TYPE
@@ -205,14 +205,14 @@ def regions_of(first: int, end: int, span: int, seed: int, taken: Sequence[Regio
     for number in (1, 2):
         anchors[f"drawn{number}"] = draw.randrange(first + span, max(first + span + 1, end - span)) // 8 * 8
     placed: list[Region] = []
-    for name in ("start", "end", *sorted(anchors, key=lambda one: -anchors[one])):
+    for name in ("start", "end", *sorted(anchors, key=lambda anchor: -anchors[anchor])):
         region = Region(name, anchors[name] - span, 2 * span, anchors[name])
         others = [*placed, *taken]
         if region.first < first or region.end > end:
             continue
         if all(region.end <= other.first or region.first >= other.end for other in others):
             placed.append(region)
-    return sorted(placed, key=lambda one: PLACES.index(one.name))
+    return sorted(placed, key=lambda area: PLACES.index(area.name))
 
 
 def reached_places(first: int, end: int, span: int, seed: int) -> list[str]:
@@ -226,19 +226,19 @@ def alias_places(regions: Sequence[Region], first: int, end: int, block: int, gr
     For the anchor of each region, and the block before it: the address cut to n bits, and a power of two higher or
     lower; and `grid` blocks evenly spread at one phase, which an address that wraps at a round capacity meets.
     """
-    wanted: list[int] = []
+    candidates: list[int] = []
     for region in regions:
         for probe in (region.anchor, region.anchor - block):
             for power in range(13, 42):
                 if 1 << power < 2 * end:
-                    wanted += [probe & ((1 << power) - 1), probe + (1 << power), probe - (1 << power)]
+                    candidates += [probe & ((1 << power) - 1), probe + (1 << power), probe - (1 << power)]
     step = max(block, (end - first) // max(1, grid) // 2048 * 2048)
     anchor = regions[0].anchor if regions else first
-    wanted += range(first + (anchor - first) % step, end, step)
+    candidates += range(first + (anchor - first) % step, end, step)
     free = [
         place
-        for place in dict.fromkeys(place // block * block for place in wanted)
-        if first <= place <= end - block and not any(one.first <= place < one.end for one in regions)
+        for place in dict.fromkeys(place // block * block for place in candidates)
+        if first <= place <= end - block and not any(area.first <= place < area.end for area in regions)
     ]
     return sorted(free[:most])
 

@@ -208,5 +208,5 @@ class Arena:
             return _MOST_PIECES
         length, segments = self.request
         # a piece begins and ends within a page, and one of the pieces of a request may be cut
-        each = max(1, (segments - -(-min(size, length) // PAGE)) // 2 - 1)
-        return min(_MOST_PIECES, each * max(1, size // length))
+        pieces = max(1, (segments - -(-min(size, length) // PAGE)) // 2 - 1)
+        return min(_MOST_PIECES, pieces * max(1, size // length))

@@ -103,7 +103,7 @@ class Sweep:
         self.regions = regions_of(first, end, span_of(request.most), load.seed, [own])
         taken = [*self.regions, own]
         self.aliases = alias_places(self.regions, first, end, limits.block, _GRID, _MOST_ALIASES)
-        self.aliases = [one for one in self.aliases if not any(at.first <= one < at.end for at in taken)]
+        self.aliases = [alias for alias in self.aliases if not any(at.first <= alias < at.end for at in taken)]
         extents = [(region.first, region.sectors) for region in self.regions]
         self.ledger = KnownSectors(
             [*extents, *((at, limits.block) for at in self.aliases)], limits.block, mixes=load.mixes
@@ -445,10 +445,10 @@ class Sweep:
 
             def read() -> None:
                 ways.read("direct", memory, sector)
-                for start, many, code, found in runs_of(memoryview(memory.data()), self._tag, sector):
+                for start, many, code, stamp in runs_of(memoryview(memory.data()), self._tag, sector):
                     places = range(start - sector, start - sector + many)
                     zeros = code == "zero" and emptied.issuperset(places)
-                    if not zeros and not (code == "good" and all(known[at] in (0, found) for at in places)):
+                    if not zeros and not (code == "good" and all(known[at] in (0, stamp) for at in places)):
                         raise OSError(OTHER_DATA[code], "other data than what was there, and no zeros")
 
             right = not self._timed(READ, 0, sector, length, read)
@@ -554,12 +554,12 @@ class Sweep:
             for first, blocks in ((end, 1), (end - 1, 2)):
                 begin = time.monotonic_ns()
                 try:
-                    told = ways.read_beyond(name, first, blocks)
+                    answer = ways.read_beyond(name, first, blocks)
                 except LackingError as problem:
                     self._lack(f"{name} behind the end of the drive", str(problem))
                     break
-                good = not told.status and not told.host and told.residual < blocks * block * SECTOR
-                hidden = good or (told.status == CHECK_CONDITION and not told.key)
+                good = not answer.status and not answer.host and answer.residual < blocks * block * SECTOR
+                hidden = good or (answer.status == CHECK_CONDITION and not answer.key)
                 self._tell(
                     *(READ, 0, first * block, blocks * block, begin, time.monotonic_ns()),
                     OTHER_DATA[UNREFUSED] if hidden else 0,
@@ -568,14 +568,14 @@ class Sweep:
     def _burst(self, ways: KernelWays) -> None:
         """More writes at once than the adapter holds, of one block and of many, then as many reads at once."""
         block = self._limits.block
-        wanted = min(self._limits.depth + self._limits.depth // 16 + 8, _MOST_AT_ONCE)
-        if wanted <= self._limits.depth:
-            self._lack(f"more than {wanted} commands at once", f"{self._limits.depth} would fill the adapter's queue")
+        burst = min(self._limits.depth + self._limits.depth // 16 + 8, _MOST_AT_ONCE)
+        if burst <= self._limits.depth:
+            self._lack(f"more than {burst} commands at once", f"{self._limits.depth} would fill the adapter's queue")
         region, memory = self.regions[-1], ways.arena.whole()[0]
         room = min(region.sectors, len(memory) // SECTOR - 16 * block)
-        wanted = min(wanted, room // block)
-        spare, end, extents = room - wanted * block, 0, []
-        for at in range(wanted):
+        burst = min(burst, room // block)
+        spare, end, extents = room - burst * block, 0, []
+        for at in range(burst):
             more = min(_BURST[at % len(_BURST)], self._limits.limit) // block * block - block
             length = block + (more if 0 < more <= spare else 0)
             spare -= length - block
@@ -584,33 +584,33 @@ class Sweep:
         try:
             ring = Ring(_MOST_AT_ONCE, ways.arena.whole())
         except LackingError as lacking:
-            self._lack(f"{wanted} commands at once", str(lacking))
+            self._lack(f"{burst} commands at once", str(lacking))
             return
         self._random.shuffle(extents)
         memory = memory[8 * block * SECTOR :]
-        asked = [
+        requests = [
             ((memory[at * SECTOR : (at + length) * SECTOR],), (region.first + at) * SECTOR) for at, length in extents
         ]
         try:
             sent = []
-            for (piece,), offset in asked:
+            for (piece,), offset in requests:
                 sequence, sector, length = next(self._numbers), offset // SECTOR, len(piece) // SECTOR
                 data = make_sectors(self._tag, sector, sequence, length)
                 piece[:] = data
                 self.ledger.begin(sequence, sector, length)
                 sent.append((sequence, data))
-            begin, results, end = self._at_once(ring, ways, asked, reads=False)
-            for (sequence, data), ((piece,), offset), result in zip(sent, asked, results):
+            begin, results, end = self._at_once(ring, ways, requests, reads=False)
+            for (sequence, data), ((piece,), offset), result in zip(sent, requests, results):
                 sector, length = offset // SECTOR, len(piece) // SECTOR
                 problem = 0 if result == len(piece) else (-result if result < 0 else errno.EIO)
                 self.ledger.end(sequence, problem)
                 self._tell(WRITE, sequence, sector, length, begin, end, problem)
                 self._tell_changed(sector, length, Shaped((piece,), ()), data)
-            before = [self.ledger.before(offset // SECTOR, len(piece) // SECTOR) for (piece,), offset in asked]
-            for (piece,), _ in asked:
+            before = [self.ledger.before(offset // SECTOR, len(piece) // SECTOR) for (piece,), offset in requests]
+            for (piece,), _ in requests:
                 piece[:] = bytes(len(piece))
-            begin, results, end = self._at_once(ring, ways, asked, reads=True)
-            for ((piece,), offset), result, known in zip(asked, results, before):
+            begin, results, end = self._at_once(ring, ways, requests, reads=True)
+            for ((piece,), offset), result, known in zip(requests, results, before):
                 sector, problem = offset // SECTOR, 0
                 if result != len(piece):
                     problem = -result if result < 0 else errno.EIO
@@ -618,7 +618,7 @@ class Sweep:
                 self._tell(READ, 0, sector, len(piece) // SECTOR, begin, end, OTHER_DATA[code] if code else problem)
         finally:
             ring.close()
-        self._beside("burst", str(wanted), f"of {self._limits.depth}")
+        self._beside("burst", str(burst), f"of {self._limits.depth}")
 
     def _protect(self, ways: KernelWays, machine: Machine) -> None:
         """Protection information made by the kernel or by what is below it, and checked by the one or the other."""
@@ -632,8 +632,8 @@ class Sweep:
         before = {name: machine.text(f"{limits.integrity}/{name}") for name in ("write_generate", "read_verify")}
         if not limits.inserts:
             self._lack("protection information of the adapter's", "scsi_debug is no hardware, and makes none")
-        wanted = (limits.block, 8 * limits.block, limits.limit, 2 * limits.limit + limits.block)
-        lengths = [min(length, self._request.most) for length in wanted]
+        sizes = (limits.block, 8 * limits.block, limits.limit, 2 * limits.limit + limits.block)
+        lengths = [min(length, self._request.most) for length in sizes]
         region = self.regions[0]
         try:
             for switches in product("10" if limits.inserts else "1", "10"):
@@ -651,11 +651,11 @@ class Sweep:
                 write_attribute(machine.path(f"{limits.integrity}/{name}"), value)
 
     def _at_once(
-        self, ring: Ring, ways: KernelWays, asked: Sequence[tuple[Sequence[memoryview], int]], *, reads: bool
+        self, ring: Ring, ways: KernelWays, requests: Sequence[tuple[Sequence[memoryview], int]], *, reads: bool
     ) -> tuple[int, list[int], int]:
         """When they began, what they came to, and when the last one ended."""
         self._waits_since, begin = time.monotonic(), time.monotonic_ns()
-        results = ring.transfer(ways.direct, asked, reads=reads)
+        results = ring.transfer(ways.direct, requests, reads=reads)
         self._waits_since = 0.0
         return begin, results, time.monotonic_ns()
 
@@ -705,11 +705,11 @@ def most_sectors(most: int) -> int:
 
 def kernel_memory(machine: Machine) -> tuple[int, int]:
     """Bytes that the kernel keeps: slabs that cannot be reclaimed with vmalloc; and all that is nobody's else."""
-    told = {}
+    meminfo = {}
     for line in machine.lines("/proc/meminfo"):
         name, _, rest = line.partition(":")
         words = rest.split()
-        told[name] = int(words[0]) * 1024 if words and words[0].isdigit() else 0
+        meminfo[name] = int(words[0]) * 1024 if words and words[0].isdigit() else 0
     users = (
         "MemFree",
         "Active(anon)",
@@ -719,5 +719,5 @@ def kernel_memory(machine: Machine) -> tuple[int, int]:
         "Unevictable",
         "SReclaimable",
     )
-    rest_of = told.get("MemTotal", 0) - sum(told.get(name, 0) for name in users)
-    return told.get("SUnreclaim", 0) + told.get("VmallocUsed", 0), rest_of
+    rest_of = meminfo.get("MemTotal", 0) - sum(meminfo.get(name, 0) for name in users)
+    return meminfo.get("SUnreclaim", 0) + meminfo.get("VmallocUsed", 0), rest_of

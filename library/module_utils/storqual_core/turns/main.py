@@ -91,10 +91,10 @@ def _run(path: Path, ready: Path | None) -> int:
     if batch.attempt is None:
         from .launch_runner import LaunchRunner  # noqa: PLC0415 - see above
 
-        asked: list[int] = []
+        signals: list[int] = []
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, lambda caught, _: asked.append(caught))
-        end = LaunchRunner(batch, stopping=lambda: bool(asked), ready=say_ready).run()
+            signal.signal(number, lambda caught, _: signals.append(caught))
+        end = LaunchRunner(batch, stopping=lambda: bool(signals), ready=say_ready).run()
     else:
         from .batch_run import TurnRunner  # noqa: PLC0415 - see above
 
@@ -203,14 +203,14 @@ def read_place(path: Path) -> BatchPlace:
         body = json.loads(path.read_text(encoding="utf-8"))
         names = {key: str(body[key]) for key in ("run", "block", "state_dir")}
         turns, attempt = len(body["turns"]), body.get("attempt")
-        asked = None if attempt is None else (str(attempt["turn"]), str(attempt["part"]))
+        attempted = None if attempt is None else (str(attempt["turn"]), str(attempt["part"]))
     except OSError as problem:
         raise BadInputError([f"{path}: cannot be read: {problem.strerror}"]) from problem
     except (ValueError, KeyError, TypeError, RecursionError) as problem:
         raise BadInputError([f"{path}: is not a batch file: {problem!r}"]) from None
     if any("/" in names[key] or names[key] in ("", ".", "..") for key in ("run", "block")):
         raise BadInputError([f"{path}: run {names['run']!r} and batch {names['block']!r} must be plain names"])
-    return BatchPlace(path.resolve(), names["run"], names["block"], Path(names["state_dir"]), turns, asked)
+    return BatchPlace(path.resolve(), names["run"], names["block"], Path(names["state_dir"]), turns, attempted)
 
 
 def start_batch(place: BatchPlace, program: Path | None = None) -> tuple[int, str]:
@@ -243,8 +243,8 @@ def start_batch(place: BatchPlace, program: Path | None = None) -> tuple[int, st
     finally:
         ready.unlink(missing_ok=True)
     if answer is None:
-        said = complaints.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return 2, f"the bench program did not start: {said[-1] if said else 'it printed nothing'}"
+        lines = complaints.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return 2, f"the bench program did not start: {lines[-1] if lines else 'it printed nothing'}"
     return answer
 
 
@@ -269,7 +269,7 @@ class _Started:
 def _in_unit(block: str, command: list[str], complaints: Path) -> _Started:
     """Run `command` as a unit of its own: it outlives the connection, and what it leaves behind is killed with it."""
     unit = f"storqual-{block}"
-    asked = subprocess.run(
+    result = subprocess.run(
         [
             "systemd-run",
             "--collect",
@@ -287,8 +287,8 @@ def _in_unit(block: str, command: list[str], complaints: Path) -> _Started:
         check=False,
         timeout=60,
     )
-    if asked.returncode != 0:
-        raise StorqualError(f"systemd-run: {asked.stderr.decode('utf-8', 'replace').strip()}")
+    if result.returncode != 0:
+        raise StorqualError(f"systemd-run: {result.stderr.decode('utf-8', 'replace').strip()}")
 
     def control(*words: str) -> int:
         return subprocess.run(["systemctl", *words, unit], check=False, timeout=60 + _STOP_S).returncode

@@ -86,8 +86,8 @@ def _unavailable(aim: Aim, tell: Tell) -> None:
 def _inaccessible(aim: Aim, tell: Tell) -> None:
     """The same of a namespace: a port of its target gives no access to its group of namespaces."""
     address, root = target_address(aim), Path(aim.machine.path(_NVMET_PORTS))
-    told = {file.parent: file.read_text(encoding="ascii").strip() for file in root.glob("*/addr_traddr")}
-    ports = [port for port, traddr in told.items() if traddr == address]
+    addresses = {file.parent: file.read_text(encoding="ascii").strip() for file in root.glob("*/addr_traddr")}
+    ports = [port for port, traddr in addresses.items() if traddr == address]
     if len(ports) != 1:
         raise ToolError(f"{address} is no port of a target in this kernel")
     targets = [path["target"] for path in read_drive_paths(aim.machine, aim.drive.name)]

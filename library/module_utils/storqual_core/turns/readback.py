@@ -158,9 +158,9 @@ class Readback:
         sizes = [_size(target) for target in targets]
         jobs = jobs_of(ask, targets, sizes, launched.result.jobs_ios)
         rule = self._fio.repeated if self._fio is not None else None
-        found = look.run(_written_blocks(ask, jobs, seed, rule, drawn), window)
+        outcome = look.run(_written_blocks(ask, jobs, seed, rule, drawn), window)
         self._remember(launch, ask, targets, jobs, window)
-        return found
+        return outcome
 
     def _forget(self, targets: Iterable[FioTarget]) -> None:
         for target in targets:
@@ -211,13 +211,13 @@ def _written_blocks(
     misses = 0
     while drives and misses < _REPEATS * len(drives):
         for drive in drives:
-            found = draw(drive)
-            if found is None or (drive, found[0]) in seen:
+            candidate = draw(drive)
+            if candidate is None or (drive, candidate[0]) in seen:
                 misses += 1
                 continue
             misses = 0
-            seen.add((drive, found[0]))
-            address, job = found
+            seen.add((drive, candidate[0]))
+            address, job = candidate
             windowed = (job.offset, job.offset + job.size)
             yield from _pieces(drive, address, ask.bs, windowed, certain=certain)
 
@@ -328,9 +328,9 @@ class _Look:
         if any(window.filled for window in windows):
             self.compared += len(compared)
         self.blocks.append([piece.drive, piece.block.address, int(piece.certain), runs])
-        told = wrong_of(piece.block.address, runs, certain=piece.certain, reads=bool(piece.windows))
-        if told:
-            self._keep(files, piece, data, runs, told[0][0], windows)
+        mismatches = wrong_of(piece.block.address, runs, certain=piece.certain, reads=bool(piece.windows))
+        if mismatches:
+            self._keep(files, piece, data, runs, mismatches[0][0], windows)
 
     def _keep(
         self,

@@ -63,9 +63,9 @@ def read_trial(reader: EntryReader, entry: Mapping[str, Any]) -> TrialRequest | 
     if load is None or not reader.sound:
         return None
     # the load goes on for its whole time after the thing is back
-    own = way.name if way.where == "bench" else ""
+    bench_way = way.name if way.where == "bench" else ""
     cuts_power = way.downs_bench or way.name == LOGGING_WAY
-    return TrialRequest(pci, own, way.scope, load, at_s, away_s, load_s + away_s, recover_s, cuts_power)
+    return TrialRequest(pci, bench_way, way.scope, load, at_s, away_s, load_s + away_s, recover_s, cuts_power)
 
 
 def read_program(reader: EntryReader, entry: Mapping[str, Any]) -> ProgramRequest | None:

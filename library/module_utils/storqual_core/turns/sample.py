@@ -58,23 +58,23 @@ def _other_ios(ask: FioAsk, targets: int, primitives: Mapping[str, Any], wall: i
         return []
     for way in ("read", "write"):
         moved = primitives.get(f"disk_{way}_sectors", 0) * _SECTOR / wall
-        asked = primitives.get(f"{way}_bytes", 0) / runtime
+        fio_rate = primitives.get(f"{way}_bytes", 0) / runtime
         # what was outstanding at the window's ends, and a few more
         edge = (2 * ask.iodepth * ask.numjobs * targets + _MORE_IOS) * ask.bs / wall
-        if moved - asked > max(_MORE_BYTES * asked, edge):
-            told = f"the drives moved {1e3 * moved:.1f} MB/s in {way}s, fio {1e3 * asked:.1f}"
-            return [f"another load on the bench: {told}"]
+        if moved - fio_rate > max(_MORE_BYTES * fio_rate, edge):
+            sentence = f"the drives moved {1e3 * moved:.1f} MB/s in {way}s, fio {1e3 * fio_rate:.1f}"
+            return [f"another load on the bench: {sentence}"]
     return []
 
 
 def _heat(primitives: Mapping[str, Any]) -> list[str]:
-    said = []
+    doubts = []
     if primitives.get("thermal_throttles"):
-        said.append(f"processors were slowed down for heat {primitives['thermal_throttles']} times while it ran")
+        doubts.append(f"processors were slowed down for heat {primitives['thermal_throttles']} times while it ran")
     before, after = primitives.get("cpu_khz_before"), primitives.get("cpu_khz_after")
     if before and after and after < _SLOWER_CLOCK * before:
-        said.append(f"the processors' clock fell from {before / 1e6:.2f} to {after / 1e6:.2f} GHz while it ran")
-    return said
+        doubts.append(f"the processors' clock fell from {before / 1e6:.2f} to {after / 1e6:.2f} GHz while it ran")
+    return doubts
 
 
 _WINDOW_TOLERANCE = 0.2
@@ -162,7 +162,7 @@ def make_sample(
         "tick_ns": TICK_NS,
         "before": dump_snapshot(launched.before),
         "after": dump_snapshot(launched.after),
-        "idle": None if idle is None else [dump_snapshot(one) for one in idle],
+        "idle": None if idle is None else [dump_snapshot(snapshot) for snapshot in idle],
         "overhead_ns": overhead_ns,
         "gone": gone,
         "reason": reason,
@@ -201,18 +201,18 @@ class _Kept:
 def _runs(launched: Launched, curve: Curve | None, kept: _Kept) -> tuple[list[dict[str, Any]], int]:
     """Each fio process of a launch for its record, and which of them stands for it: the others wrote no log."""
     every = [(None, launched)] if curve is None else list(curve.runs)
-    chosen = next(number for number, (_, one) in enumerate(every) if one is launched)
+    chosen = next(number for number, (_, process) in enumerate(every) if process is launched)
     listed: list[dict[str, Any]] = []
-    for load, one in every:
+    for load, process in every:
         listed.append(
             {
                 "load": load,
-                "output": kept.add(one.output, "json" if one.result.version else "txt"),
-                "errors": kept.add(one.errors, "txt") if one is launched else "",
-                "exit_status": one.exit_status,
-                "in_time": one.in_time,
-                "wall_ns": one.wall_ns,
-                "asked_s": one.asked_s,
+                "output": kept.add(process.output, "json" if process.result.version else "txt"),
+                "errors": kept.add(process.errors, "txt") if process is launched else "",
+                "exit_status": process.exit_status,
+                "in_time": process.in_time,
+                "wall_ns": process.wall_ns,
+                "asked_s": process.asked_s,
             }
         )
     return listed, chosen

@@ -209,8 +209,8 @@ def runs_of(data: memoryview, tag: bytes, sector: int) -> Iterator[tuple[int, in
     """What was read at `sector` as runs of alike sectors: first, how many, what they are, sequence of their write."""
     at, count = 0, len(data) // SECTOR
     while at < count:
-        found, length = alike(data[at * SECTOR :], tag, sector + at)
-        yield sector + at, length, found.code, found.sequence
+        content, length = alike(data[at * SECTOR :], tag, sector + at)
+        yield sector + at, length, content.code, content.sequence
         at += length
 
 
@@ -230,13 +230,13 @@ def read_region(
     run: tuple[int, int, str, int] | None = None
     for at in range(first, first + sectors, chunk):
         length = min(chunk, first + sectors - at)
-        for one in _chunk(descriptor, buffer, tag, at, length, block):
-            if run is not None and run[2:] == one[2:] and run[0] + run[1] == one[0]:
-                run = (run[0], run[1] + one[1], *run[2:])
+        for part in _chunk(descriptor, buffer, tag, at, length, block):
+            if run is not None and run[2:] == part[2:] and run[0] + run[1] == part[0]:
+                run = (run[0], run[1] + part[1], *run[2:])
                 continue
             if run is not None:
                 yield run
-            run = one
+            run = part
     if run is not None:
         yield run
 

@@ -98,12 +98,12 @@ class Spool:
 
     def reopen(self) -> None:
         """Take back the end line of a batch that goes on: what follows is the same batch."""
-        kept = 0
+        size = 0
         for line, after in _lines(self.path):
             if line.get("kind") != "end":
-                kept = after
-        if kept != os.fstat(self._handle).st_size:
-            os.ftruncate(self._handle, kept)
+                size = after
+        if size != os.fstat(self._handle).st_size:
+            os.ftruncate(self._handle, size)
             self._sync(self._handle)
         self.held.end = None
 

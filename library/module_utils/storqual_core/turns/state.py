@@ -41,17 +41,17 @@ def read_state(machine: Machine, adapter: str, runner: Runner, aimed: str) -> di
                     name: machine.text(f"/sys/block/{drive.name}/{place}") for name, place in _SETTINGS.items()
                 },
             }
-    found = [one for one in read_adapters(machine) if one.identity.pci == adapter]
+    matches = [entry for entry in read_adapters(machine) if entry.identity.pci == adapter]
     return {
         "drives": drives,
-        "driver": found[0].driver if found else "",
-        "link": f"{found[0].link_speed} x{found[0].link_width}" if found and found[0].link_speed else "",
+        "driver": matches[0].driver if matches else "",
+        "link": f"{matches[0].link_speed} x{matches[0].link_width}" if matches and matches[0].link_speed else "",
         "slab_bytes": _slab_bytes(machine),
         "residual": next(
             (
-                _residual(runner, one)
-                for one in read_drives(machine)
-                if (one.id, one.adapter) == (aimed, adapter) and one.hctl
+                _residual(runner, disk)
+                for disk in read_drives(machine)
+                if (disk.id, disk.adapter) == (aimed, adapter) and disk.hctl
             ),
             {},
         ),
@@ -68,11 +68,11 @@ def _residual(runner: Runner, drive: SysfsDrive) -> dict[str, Any]:
 
 def in_flight(machine: Machine, drive: SysfsDrive) -> int:
     device = f"/sys/block/{drive.name}/device"
-    asked, ended = machine.text(f"{device}/iorequest_cnt"), machine.text(f"{device}/iodone_cnt")
+    requests, ended = machine.text(f"{device}/iorequest_cnt"), machine.text(f"{device}/iodone_cnt")
     timed_out = machine.text(f"{device}/iotmo_cnt")
-    if asked and ended:
+    if requests and ended:
         # a command that timed out and was aborted never counts as done
-        return max(0, int(asked, 0) - int(ended, 0) - (int(timed_out, 0) if timed_out else 0))
+        return max(0, int(requests, 0) - int(ended, 0) - (int(timed_out, 0) if timed_out else 0))
     return sum(int(word) for word in machine.text(f"/sys/block/{drive.name}/inflight").split())
 
 

@@ -35,19 +35,19 @@ _BRIDGE, _STORAGE = "0x0604", ("0x01", "0x0c04")
 
 def aimed_at(drives: Sequence[SysfsDrive], drive: str, adapter: str) -> SysfsDrive | None:
     """The drive of that id; of several paths to it the one through the PCI function `adapter`."""
-    found = [one for one in drives if one.id == drive]
-    return min(found, key=lambda one: one.adapter != adapter) if found else None
+    paths = [path for path in drives if path.id == drive]
+    return min(paths, key=lambda path: path.adapter != adapter) if paths else None
 
 
 def _other_functions(machine: Machine, drives: Sequence[SysfsDrive], pci: str, scope: str) -> list[str]:
     """What else is reached: no bridge, no adapter with drives and no storage function of the same card."""
     with_drives = {name for drive in drives for name in functions_of(machine, drive)}
-    card, found = pci.rpartition(".")[0], []
+    card, others = pci.rpartition(".")[0], []
     for name in functions_reached(machine, pci, scope):
         known = (_BRIDGE, *_STORAGE) if name.rpartition(".")[0] == card else (_BRIDGE,)
         if name not in with_drives and not machine.text(f"/sys/bus/pci/devices/{name}/class").startswith(known):
-            found.append(name)
-    return found
+            others.append(name)
+    return others
 
 
 def refuse_beyond(
@@ -73,7 +73,7 @@ def refuse_beyond(
         refusals.append(f"drive {drive}: it is behind {aimed.adapter or 'no PCI function'}, {adapter} is under test")
     touched = [each.drive for each in reached(machine, drives, aimed, scope)]
     # the controllers of an NVMe namespace are its paths, and one disk for the kernel
-    paths = sum(len(read_drive_paths(machine, one.name)) or 1 for one in drives if one.id == drive)
+    paths = sum(len(read_drive_paths(machine, disk.name)) or 1 for disk in drives if disk.id == drive)
     if scope == "path" and paths < 2:
         refusals.append(f"drive {drive}: it has no path beside the one through {adapter}, which would be all of it")
     if scope in ("link", "slot"):
@@ -83,15 +83,16 @@ def refuse_beyond(
         ]
     system = system_disks(machine, state_dir)
     claimed = {claim.id: claim for claim in claims}
-    for one in touched:
-        if one.name in system:
-            refusals.append(f"drive {one.id}: it {system[one.name]}, and a fault of the {scope} would reach it")
-        if one.id not in claimed:
-            refusals.append(f"drive {one.id}: it is not claimed, and a fault of the {scope} would reach it")
-    ids = list(dict.fromkeys(one.id for one in touched))
-    wanted = [claimed[name] for name in ids if name in claimed]
+    for disk in touched:
+        if disk.name in system:
+            refusals.append(f"drive {disk.id}: it {system[disk.name]}, and a fault of the {scope} would reach it")
+        if disk.id not in claimed:
+            refusals.append(f"drive {disk.id}: it is not claimed, and a fault of the {scope} would reach it")
+    ids = list(dict.fromkeys(disk.id for disk in touched))
+    touched_claims = [claimed[name] for name in ids if name in claimed]
     refusals += [
-        str(one) for one in check(wanted, purpose="settings", state_dir=state_dir, machine=machine, runner=runner)
+        str(refusal)
+        for refusal in check(touched_claims, purpose="settings", state_dir=state_dir, machine=machine, runner=runner)
     ]
     if refusals:
         raise GuardRefusalError(list(dict.fromkeys(refusals)))
@@ -181,8 +182,8 @@ class HeldDevice:
     because what comes back under a name may be another drive.
     """
 
-    def __init__(self, drive: str, holder: Holder, told: Callable[[str], None] = lambda _text: None) -> None:
-        self._drive, self._holder, self._told = drive, holder, told
+    def __init__(self, drive: str, holder: Holder, listener: Callable[[str], None] = lambda _text: None) -> None:
+        self._drive, self._holder, self._told = drive, holder, listener
         self._turn = threading.Condition()
         self._users = 0
         self._lost = False

@@ -90,8 +90,8 @@ def hold_targets(batch: Batch) -> Iterator[HeldTargets]:
     members = {member for volume in volumes for member in volume.members}
     aimed = sorted(members & {drive for launch in batch.launches for drive in launch.drives})
     if aimed:
-        told = "is a target, and so is a volume of which it is a member"
-        raise BadInputError([f"batch {batch.block}: {drive} {told}" for drive in aimed])
+        reason = "is a target, and so is a volume of which it is a member"
+        raise BadInputError([f"batch {batch.block}: {drive} {reason}" for drive in aimed])
     files = {claim.id for claim in claims if claim.file}
     purpose = "write" if batch.writes else "read"
     with ExitStack() as stack:
@@ -139,7 +139,7 @@ def place_of(target: FioTarget, machine: Machine | None = None) -> TargetDevice:
     device = machine.real(f"/sys/dev/block/{node.number}")
     if not device:
         return TargetDevice(None, ())
-    found = []
+    addresses = []
     drives = None
     for disk in physical(machine, device.rsplit("/", 1)[-1]):
         address = pci_address(machine.real(f"/sys/block/{disk}"))
@@ -148,8 +148,8 @@ def place_of(target: FioTarget, machine: Machine | None = None) -> TargetDevice:
             drives = read_drives(machine) if drives is None else drives
             address = next((drive.adapter for drive in drives if drive.name == disk), "")
         if address:
-            found.append(address)
-    return TargetDevice(Path(machine.path(device)), tuple(dict.fromkeys(found)))
+            addresses.append(address)
+    return TargetDevice(Path(machine.path(device)), tuple(dict.fromkeys(addresses)))
 
 
 def is_gone(target: FioTarget, place: TargetDevice) -> bool:

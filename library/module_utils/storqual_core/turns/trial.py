@@ -169,10 +169,10 @@ class TrialRun:
         """
         trial = self._trial
         spool = self._subject.batch.spool
-        told = spool.with_name(f"{spool.name}{ENDED}")
-        if told.exists():
+        marker = spool.with_name(f"{spool.name}{ENDED}")
+        if marker.exists():
             return 0.0
-        while not told.exists() and time.monotonic() < planned + trial.recover_s:
+        while not marker.exists() and time.monotonic() < planned + trial.recover_s:
             time.sleep(_LOG_S)
         late_s = time.monotonic() - planned
         # some load comes after the fault as well
@@ -297,10 +297,10 @@ class TrialRun:
 
     def _busy(self, crowd: Sequence[LoadWorkers]) -> bool:
         """Let loads go on at the same time for the time of the trial; whether one of them hung."""
-        for one in crowd:
-            one.start()
+        for workers in crowd:
+            workers.start()
         time.sleep(self._trial.load_s)
-        ended = [one.stop(_END_S) for one in crowd]
+        ended = [workers.stop(_END_S) for workers in crowd]
         hung = not all(ended)
         if hung:
             self._stream.line("hung", text=f"an I/O had not ended {_END_S:g} s after the load was told to")
@@ -335,28 +335,28 @@ class TrialRun:
         trial, stream, subject = self._trial, self._stream, self._subject
         load = trial.load
         sweep = load.sweep
-        told: list[str] = []
+        drives: list[str] = []
         crowd = [LoadWorkers(load, subject.tag, device, stream.tell, self._limits.block, numbers)]
         written.append(_Written(device, crowd[0].ledger, crowd[0].ledger.extents, subject.tag))
         for number, drive in enumerate(sweep.beside if sweep else (), start=1):
             try:
-                beside, block, own = self._beside(drive, load)
+                beside, block, drive_load = self._beside(drive, load)
             except (StorqualError, OSError) as refusal:
                 stream.line("lacks", what=f"drive {drive} at the same time", why=str(refusal))
                 continue
             stack.callback(beside.close, _END_S)
-            told.append(drive)
+            drives.append(drive)
             tag, shift = subject.tag[:-1] + bytes((subject.tag[-1] ^ number,)), number << DRIVE_SHIFT
 
             def tell(kind: str, sequence: int, sector: int, *rest: int, shift: int = shift) -> None:
                 stream.tell(kind, sequence, sector + shift, *rest)
 
-            crowd.append(LoadWorkers(replace(own, seed=load.seed + number), tag, beside, tell, block, numbers))
+            crowd.append(LoadWorkers(replace(drive_load, seed=load.seed + number), tag, beside, tell, block, numbers))
             written.append(_Written(beside, crowd[-1].ledger, crowd[-1].ledger.extents, tag, shift))
         with self._enquiring(device):
-            hung = not any(one.fill() for one in crowd) and self._busy(crowd)
-        busy = {subject.id, *told}
-        adapters = {one.adapter for one in read_drives(self._machine) if one.id in busy}
+            hung = not any(workers.fill() for workers in crowd) and self._busy(crowd)
+        busy = {subject.id, *drives}
+        adapters = {disk.adapter for disk in read_drives(self._machine) if disk.id in busy}
         words = ["together", f"{len(busy)} drives", f"adapters: {len(adapters)}"]
         stream.line("rows", rows=[[0, words, 0, 1]])
         if len(adapters) < 2:
@@ -397,19 +397,19 @@ class TrialRun:
     def _beside(self, drive: str, load: IntegrityRequest) -> tuple[HeldDevice, int, IntegrityRequest]:
         """A further drive, held and open, its block, and the load in its window. Raises StorqualError, OSError."""
         subject = self._subject
-        found: list[tuple[int, int]] = []
+        extents: list[tuple[int, int]] = []
 
         @contextmanager
         def holder() -> Iterator[Mapping[str, str]]:
             with subject.hold(drive) as held:
                 window = held.window(drive)
-                found[:] = [(window.offset // SECTOR, (window.offset + window.size) // SECTOR)]
+                extents[:] = [(window.offset // SECTOR, (window.offset + window.size) // SECTOR)]
                 yield held
 
         device = HeldDevice(drive, holder)
-        seen = next((one for one in read_drives(self._machine) if one.id == drive), None)
+        seen = next((disk for disk in read_drives(self._machine) if disk.id == drive), None)
         block = read_limits(self._machine, seen).block if seen else 1
-        ((first, end),) = found
+        ((first, end),) = extents
         if first + load.sectors > end:
             device.close(_END_S)
             raise StorqualError(f"drive {drive} has no room for the load")
@@ -440,25 +440,25 @@ class TrialRun:
 
     def _read_back(self, written: Sequence[_Written], turn: int, chunk: int, only: Collection[int] = ()) -> set[int]:
         """Read all parts, or some sectors, and tell them; the sectors that are not what was written last."""
-        found: list[list[Any]] = []
+        runs: list[list[Any]] = []
         wrong: set[int] = set()
         whole = True
-        for one in written:
-            if one.device.lost:
+        for area in written:
+            if area.device.lost:
                 whole = False
                 continue
-            descriptor = one.device.use()
+            descriptor = area.device.use()
             try:
-                for first, count_of in self._parts(one, only):
-                    for run in read_region(descriptor, one.tag, first, count_of, chunk, self._limits.block):
-                        found.append([run[0] + one.shift, *run[1:]])
-                        wrong.update(sector + one.shift for sector in one.ledger.doubtful(*run))
-                        if len(found) >= _MOST_FOUND:
-                            self._stream.line("found", turn=turn, runs=found)
-                            found = []
+                for first, count_of in self._parts(area, only):
+                    for run in read_region(descriptor, area.tag, first, count_of, chunk, self._limits.block):
+                        runs.append([run[0] + area.shift, *run[1:]])
+                        wrong.update(sector + area.shift for sector in area.ledger.doubtful(*run))
+                        if len(runs) >= _MOST_FOUND:
+                            self._stream.line("found", turn=turn, runs=runs)
+                            runs = []
             finally:
-                one.device.done(0)
-        self._stream.line("found", turn=turn, runs=found, **({"whole": True} if whole else {}))
+                area.device.done(0)
+        self._stream.line("found", turn=turn, runs=runs, **({"whole": True} if whole else {}))
         return wrong
 
     def _parts(self, written: _Written, only: Collection[int]) -> Iterator[tuple[int, int]]:
@@ -467,5 +467,5 @@ class TrialRun:
             yield from written.parts
             return
         block = self._limits.block
-        here = {one - written.shift for one in only if one >> DRIVE_SHIFT == written.shift >> DRIVE_SHIFT}
-        yield from ((first, block) for first in sorted({one // block * block for one in here}))
+        sectors = {sector - written.shift for sector in only if sector >> DRIVE_SHIFT == written.shift >> DRIVE_SHIFT}
+        yield from ((first, block) for first in sorted({sector // block * block for sector in sectors}))
