@@ -180,12 +180,13 @@ def main() -> None:
         module.fail_json(msg=str(problem), changed=False, storqual_exit_code=problem.exit_code)
         return
     result = result_of(outcome)
+    # a drive that is out of reach is explained by the port that is down
+    for sentence in [*outcome.conditions, *outcome.unread]:
+        module.warn(sentence)
     if outcome.exit_code:
         sentences = [*outcome.problems, *outcome.refusals]
         module.fail_json(msg="\n".join(sentences), storqual_exit_code=outcome.exit_code, **result)
         return
-    for sentence in [*outcome.conditions, *outcome.unread]:
-        module.warn(sentence)
     module.exit_json(**result)
 
 
