@@ -206,3 +206,14 @@ def test_no_identifier_has_a_word_that_the_glossary_forbids(words: tuple[str, ..
     used = {(path.name, name) for path in paths for name in identifiers(path)}
     assert not {(file, name) for file, name in used if {*re.findall(r"[a-z]+", name.lower())} & {*words}}
     assert used
+
+
+def test_no_variable_has_a_name_that_says_nothing_of_what_it_holds() -> None:
+    nothing = {"one", "found", "told", "asked", "said"}
+    nodes = [(path.name, node) for path in modules(LIBRARY) for node in ast.walk(ast.parse(path.read_text()))]
+    bound = {
+        (file, node.id) for file, node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    bound |= {(file, node.arg) for file, node in nodes if isinstance(node, ast.arg)}
+    assert not {(file, name) for file, name in bound if name in nothing}
+    assert bound

@@ -445,10 +445,10 @@ class Sweep:
 
             def read() -> None:
                 ways.read("direct", memory, sector)
-                for start, many, code, stamp in runs_of(memoryview(memory.data()), self._tag, sector):
+                for start, many, code, number in runs_of(memoryview(memory.data()), self._tag, sector):
                     places = range(start - sector, start - sector + many)
                     zeros = code == "zero" and emptied.issuperset(places)
-                    if not zeros and not (code == "good" and all(known[at] in (0, stamp) for at in places)):
+                    if not zeros and not (code == "good" and all(known[at] in (0, number) for at in places)):
                         raise OSError(OTHER_DATA[code], "other data than what was there, and no zeros")
 
             right = not self._timed(READ, 0, sector, length, read)
