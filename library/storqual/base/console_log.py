@@ -99,23 +99,23 @@ class LineStamper:
     def take(self, data: bytes, at: str) -> bytes:
         """The recording of all lines that are whole now; the rest is kept back."""
         *whole, self._rest = (self._rest + data).split(b"\n")
-        found = b""
+        recording = b""
         for line in whole:
-            found += self._line(line, at)
+            recording += self._line(line, at)
             self._begun = False
         while len(self._rest) > _LONGEST:
-            found += self._line(self._rest[:_LONGEST], at)
+            recording += self._line(self._rest[:_LONGEST], at)
             self._rest = self._rest[_LONGEST:]
             self._begun = True
-        return found
+        return recording
 
     def rest(self, at: str) -> bytes:
         """What was kept back, for a line that does not end: a prompt, or the last thing that was said."""
         if not self._rest:
             return b""
-        found, self._rest = self._line(self._rest, at), b""
+        recording, self._rest = self._line(self._rest, at), b""
         self._begun = True
-        return found
+        return recording
 
     def note(self, text: str, at: str) -> bytes:
         """A line of the recorder's own; what was kept back stands before it."""
@@ -124,12 +124,12 @@ class LineStamper:
 
     def _line(self, data: bytes, at: str) -> bytes:
         """In pieces, so that no line of a recording is longer than its reader takes."""
-        found = b""
+        pieces = b""
         for begin in range(0, max(1, len(data)), _LONGEST):
             mark = ADDED if self._begun else SAID
-            found += f"{at} {mark} ".encode() + data[begin : begin + _LONGEST] + b"\n"
+            pieces += f"{at} {mark} ".encode() + data[begin : begin + _LONGEST] + b"\n"
             self._begun = True
-        return found
+        return pieces
 
 
 def read_recording(data: bytes) -> Iterator[ConsoleLine]:
@@ -138,13 +138,13 @@ def read_recording(data: bytes) -> Iterator[ConsoleLine]:
     at = ""
     for line in data.split(b"\n")[:-1] if data.endswith(b"\n") else data.split(b"\n"):
         match = _LINE.fullmatch(line)
-        at, mark, said = (match[1].decode(), match[2].decode(), match[3]) if match else (at, SAID, line)
+        at, mark, message = (match[1].decode(), match[2].decode(), match[3]) if match else (at, SAID, line)
         if mark == ADDED and last is not None and last.mark == SAID:
-            last = replace(last, data=last.data + said)
+            last = replace(last, data=last.data + message)
             continue
         if last is not None:
             yield last
-        last = ConsoleLine(at, SAID if mark == ADDED else mark, said)
+        last = ConsoleLine(at, SAID if mark == ADDED else mark, message)
     if last is not None and (data or last.data):
         yield last
 
@@ -198,7 +198,7 @@ def console_troubles(lines: Sequence[ConsoleLine], drivers: Collection[str] = ()
     """All troubles of a recording, in order; `drivers` are the bench's, which are known by their names too."""
     texts = [line.text if line.mark == SAID else "" for line in lines]
     windows = list(_windows(lines))
-    found: list[ConsoleTrouble] = []
+    troubles: list[ConsoleTrouble] = []
     for first, last in _groups(texts):
         excerpt = texts[first : last + 1]
         panic = next((text for text in excerpt if _PANIC.search(text) and not _PANIC_END.search(text)), "")
@@ -207,8 +207,8 @@ def console_troubles(lines: Sequence[ConsoleLine], drivers: Collection[str] = ()
         at = lines[first].at
         named = named_drivers(excerpt, drivers)
         expected = next((why for since, until, why in windows if since <= at <= until), "")
-        found.append(ConsoleTrouble(at, kind, headline, named, _that_matter(excerpt), expected))
-    return found
+        troubles.append(ConsoleTrouble(at, kind, headline, named, _that_matter(excerpt), expected))
+    return troubles
 
 
 def _windows(lines: Iterable[ConsoleLine]) -> Iterator[tuple[str, str, str]]:
@@ -289,8 +289,8 @@ def _that_matter(texts: Sequence[str]) -> tuple[str, ...]:
 
 def last_lines_before(lines: Sequence[ConsoleLine], at: str) -> tuple[str, ...]:
     """The last 40 lines that were said until `at`: what is there of a bench that fell silent."""
-    said = [line.text for line in lines if line.mark == SAID and line.at <= at]
-    return tuple([text for text in said if text.strip()][-MOST_LINES:])
+    texts = [line.text for line in lines if line.mark == SAID and line.at <= at]
+    return tuple([text for text in texts if text.strip()][-MOST_LINES:])
 
 
 def gaps(lines: Iterable[ConsoleLine]) -> list[ConsoleLine]:

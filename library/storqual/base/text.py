@@ -76,7 +76,7 @@ def with_minus(text: str) -> str:
 
 def page_with_minus(page: str) -> str:
     """An HTML page whose text has true minus signs; quoted programs, logs, styles and attributes stay."""
-    return _NEGATIVE_OF_PAGE.sub(lambda found: found[0] if found[0].startswith("<") else MINUS, page)
+    return _NEGATIVE_OF_PAGE.sub(lambda match: match[0] if match[0].startswith("<") else MINUS, page)
 
 
 def terminal_text(text: str) -> str:

@@ -165,10 +165,10 @@ def forks(available: int | None = None, processors: int | None = None) -> int:
 def _available() -> int:
     """Bytes that programs can still have; 0 where the kernel does not say."""
     try:
-        found = re.search(r"^MemAvailable:\s+(\d+) kB$", _MEMORY.read_text(encoding="ascii"), re.MULTILINE)
+        match = re.search(r"^MemAvailable:\s+(\d+) kB$", _MEMORY.read_text(encoding="ascii"), re.MULTILINE)
     except (OSError, UnicodeDecodeError):
         return 0
-    return int(found.group(1)) * 1024 if found else 0
+    return int(match.group(1)) * 1024 if match else 0
 
 
 @dataclass(frozen=True)
@@ -198,14 +198,14 @@ def ask_every_bench(
             environment={"STORQUAL_PROGRESS_FILE": str(events)},
             output=log,
         )
-        found = {
+        answers = {
             path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(Path(folder).glob("*.json"))
         }
-        silent = {bench: why for bench, why in silent_benches(read_events(events)).items() if bench not in found}
+        silent = {bench: why for bench, why in silent_benches(read_events(events)).items() if bench not in answers}
         log_lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["Ansible said nothing"]
-    if not found:
+    if not answers:
         raise StorqualError(none_of_them(f"no bench answered (status {status})", silent, log_lines[-1]))
-    return Answers(found, silent)
+    return Answers(answers, silent)
 
 
 def read_events(events: Path) -> list[dict[str, Any]]:

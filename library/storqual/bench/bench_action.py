@@ -25,8 +25,8 @@ def lease_of_task(action: Any) -> str:  # noqa: ANN401 - Ansible publishes no ty
     It is in the environment of the play, where modules find it.
     """
     given = action._task.environment or []  # noqa: SLF001 - what Ansible's own `ActionBase` reads
-    filled = [action._templar.template(one) or {} for one in (given if isinstance(given, list) else [given])]  # noqa: SLF001
-    return next((str(one[VARIABLE]) for one in reversed(filled) if one.get(VARIABLE)), "")
+    filled = [action._templar.template(entry) or {} for entry in (given if isinstance(given, list) else [given])]  # noqa: SLF001
+    return next((str(variables[VARIABLE]) for variables in reversed(filled) if variables.get(VARIABLE)), "")
 
 
 def run_on_bench(action: Any, command: str) -> dict[str, Any]:  # noqa: ANN401 - as above
@@ -34,9 +34,9 @@ def run_on_bench(action: Any, command: str) -> dict[str, Any]:  # noqa: ANN401 -
     # with privilege escalation in play Ansible asks for a terminal: what sudo warns of stands in the output, before
     # what the command says, and lines end with CR LF
     ended = action._low_level_execute_command(f"echo {_BEGINS}; {command}", sudoable=True)  # noqa: SLF001 - as above
-    said = str(ended["stdout"]).replace("\r\n", "\n")
-    _, begins, rest = said.partition(f"{_BEGINS}\n")
-    return {**ended, "stdout": rest if begins else said}
+    output = str(ended["stdout"]).replace("\r\n", "\n")
+    _, begins, rest = output.partition(f"{_BEGINS}\n")
+    return {**ended, "stdout": rest if begins else output}
 
 
 class BenchAction(ActionBase):

@@ -65,7 +65,7 @@ def _adapters(facts: Mapping[str, Any]) -> Iterator[str]:
 
 def _routes(facts: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, list[dict[str, str]]]:
     """The paths through a fabric by drive: the disk that each stands on, its ends, the alias of its adapter."""
-    found: dict[str, list[dict[str, str]]] = {}
+    routes: dict[str, list[dict[str, str]]] = {}
     for drive in facts["drives"]:
         for path in drive.get("paths") or ():
             route = {
@@ -74,8 +74,8 @@ def _routes(facts: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, l
                 "initiator": path["initiator"],
                 "target": path["portal"] or path["target"],
             }
-            found.setdefault(drive["id"], []).append(route)
-    return found
+            routes.setdefault(drive["id"], []).append(route)
+    return routes
 
 
 def _route(route: Mapping[str, str], alias: str) -> str:

@@ -15,25 +15,25 @@ from storqual_core.kit.durable import replace_file
 from storqual_core.kit.errors import StorqualError
 
 
-def drift_table(found: Mapping[str, Sequence[str]], unseen: Mapping[str, str]) -> list[str]:
+def drift_table(drifts: Mapping[str, Sequence[str]], unseen: Mapping[str, str]) -> list[str]:
     """Lines of a table with a row per bench, in the order of names.
 
-    `found` has the differences of each bench that was looked at, none for one that is as declared; `unseen` says why
+    `drifts` has the differences of each bench that was looked at, none for one that is as declared; `unseen` says why
     a bench was not read: it is a row of its own, because a bench nobody saw is not a bench without drift.
     """
-    drifted = sum(bool(lines) for lines in found.values())
-    total = len(found.keys() | unseen.keys())
+    drifted = sum(bool(lines) for lines in drifts.values())
+    total = len(drifts.keys() | unseen.keys())
     head = f"drift: {drifted} of {total} benches differ from what is declared"
     if unseen:
         head += f", {len(unseen)} could not be read"
-    width = max((len(terminal_text(name)) for name in (*found, *unseen, "bench")), default=0)
+    width = max((len(terminal_text(name)) for name in (*drifts, *unseen, "bench")), default=0)
     rows = [head, f"{'bench':{width}}  state"]
-    for name in sorted(found.keys() | unseen.keys()):
+    for name in sorted(drifts.keys() | unseen.keys()):
         label = f"{terminal_text(name):{width}}"
         if name in unseen:
             rows.append(f"{label}  not read: {terminal_text(unseen[name].strip().partition(chr(10))[0])}")
             continue
-        lines = found[name]
+        lines = drifts[name]
         rows.append(f"{label}  {_differences(len(lines))}")
         rows += [f"{'':{width}}    {terminal_text(line)}" for line in lines]
     return rows
@@ -51,9 +51,9 @@ class Drift:
     unseen: Mapping[str, str]
 
 
-def keep_drift(found: Mapping[str, Sequence[str]], sources: Sequence[str], *, compared: bool) -> None:
+def keep_drift(drifts: Mapping[str, Sequence[str]], sources: Sequence[str], *, compared: bool) -> None:
     """Remember what was seen of each bench for `last_drift`; what was applied instead of compared ends it."""
-    for name, lines in found.items():
+    for name, lines in drifts.items():
         file = _kept(name, sources)
         file.unlink(missing_ok=True)
         if compared:
@@ -72,8 +72,8 @@ def last_drift(name: str, sources: Sequence[str]) -> str:
 
 def _kept(name: str, sources: Sequence[str]) -> Path:
     """Benches of one name in two inventories are two."""
-    told = "\n".join(sorted(str(Path(source).resolve()) for source in sources))
-    return kept_here(name) / f"drift-{hashlib.sha256(told.encode()).hexdigest()[:12]}.json"
+    paths = "\n".join(sorted(str(Path(source).resolve()) for source in sources))
+    return kept_here(name) / f"drift-{hashlib.sha256(paths.encode()).hexdigest()[:12]}.json"
 
 
 def look_for_drift(inventories: Sequence[str], drop: str, *, limit: str | None = None) -> Drift:

@@ -381,21 +381,21 @@ class Connection:
         if ended.returncode == _OF_SSH:
             last = complaint.splitlines() or ["no message"]
             raise ConnectionLostError(f"`{command[:80]}` on {self.host} ended with {_OF_SSH}: {last[-1]}")
-        said = ended.stdout.decode("utf-8", "replace")
-        if self.greeting and said.startswith(self.greeting):
-            said = said.partition("\n")[2]
-        return ended.returncode, complaint or said if ended.returncode else said
+        output = ended.stdout.decode("utf-8", "replace")
+        if self.greeting and output.startswith(self.greeting):
+            output = output.partition("\n")[2]
+        return ended.returncode, complaint or output if ended.returncode else output
 
     def _fenced(self, command: str) -> list[str]:
         return list(self.words(fence(self.lease) + command))
 
     def run(self, command: str, *, data: bytes = b"", limit_s: float = _COMMAND_S) -> str:
         """What a shell command on the bench prints. Raises ConnectionLostError, also when it fails."""
-        status, said = self.call(command, data=data, limit_s=limit_s)
+        status, output = self.call(command, data=data, limit_s=limit_s)
         if status:
-            last = said.splitlines() or ["no message"]
+            last = output.splitlines() or ["no message"]
             raise ConnectionLostError(f"`{command[:80]}` on {self.host} ended with {status}: {last[-1]}")
-        return said
+        return output
 
     def put(self, data: bytes, path: str) -> None:
         """Write a file on the bench; its name has all of it, also after a power cut. Raises ConnectionLostError."""

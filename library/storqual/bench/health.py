@@ -52,15 +52,15 @@ def parse_look(text: str) -> dict[str, str]:
     return read
 
 
-def power_health(said: Mapping[str, str] | None) -> PartHealth:
-    """`said` is what each backend answered about a bench that answers; None without an inventory entry."""
-    if said is None:
+def power_health(answers: Mapping[str, str] | None) -> PartHealth:
+    """`answers` is what each backend answered about a bench that answers; None without an inventory entry."""
+    if answers is None:
         return PartHealth("power", "absent", "the inventory names no `storqual_power`")
-    words = "; ".join(f"{name} says {answer}" for name, answer in said.items())
-    wrong = [name for name, answer in said.items() if answer not in ("on", "unknown")]
+    words = "; ".join(f"{name} says {answer}" for name, answer in answers.items())
+    wrong = [name for name, answer in answers.items() if answer not in ("on", "unknown")]
     if wrong:
         return PartHealth("power", "broken", f"{words}, and the bench answers")
-    if "on" not in said.values():
+    if "on" not in answers.values():
         return PartHealth("power", "not tried", f"{words}: only a power cycle would show whether it switches")
     return PartHealth("power", "works", words)
 

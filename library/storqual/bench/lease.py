@@ -51,10 +51,10 @@ def fence(token: str) -> str:
     return f"test -e {file} || {{ cat {known} >&2; exit {LOST}; }}; export {VARIABLE}={carried}; "
 
 
-def lost(token: str, said: str) -> LeaseLostError:
-    """The error of a command that ended with LOST; `said` is what the bench knows of its reservation."""
+def lost(token: str, answer: str) -> LeaseLostError:
+    """The error of a command that ended with LOST; `answer` is what the bench knows of its reservation."""
     try:
-        body = json.loads(said)
+        body = json.loads(answer)
         has = f"{Owner.of(body['owner']).describe()} has it" if body.get("owner") else "nobody has it"
     except (ValueError, KeyError, TypeError, AttributeError):
         has = "nobody knows who has it"
@@ -137,8 +137,8 @@ def bench_book(shell: Callable[[str], tuple[int, str, str]], program: Sequence[s
     def ask(request: Mapping[str, Any]) -> dict[str, Any]:
         rc, out, err = shell(shlex.join([*program, "lease", state_dir, json.dumps(request)]))
         if rc:
-            said = (err or out).strip()
-            raise StorqualError(f"the bench's reservation cannot be asked: {old_python(said) or said}")
+            complaint = (err or out).strip()
+            raise StorqualError(f"the bench's reservation cannot be asked: {old_python(complaint) or complaint}")
         return dict(json.loads(out))
 
     return ask
@@ -160,14 +160,14 @@ def lease_question(state_dir: str) -> str:
     return _QUESTION.format(folder=shlex.quote(state_dir))
 
 
-def unpack_lease(said: str, folder: Path) -> tuple[float, float, list[str]]:
+def unpack_lease(answer: str, folder: Path) -> tuple[float, float, list[str]]:
     """Put the files of a bench's reservation into `folder`, to be read with the bench's clock.
 
     Its time, the time of its boot, and the lines of its lock, the last of which is `held` where somebody holds it.
     Raises StorqualError for what is no answer.
     """
     try:
-        packed, lock, times = said.split(f"{_MARK}\n")
+        packed, lock, times = answer.split(f"{_MARK}\n")
         now, boot = (float(word) for word in times.split())
         data = base64.b64decode(packed)
         if data:
@@ -227,21 +227,21 @@ def reserve(ask: Ask, bench: str, owner: Owner, waiting: Waiting, *, take: bool 
         return answered(answer)
     end = waiting.clock() + waiting.seconds
     ticket = str(answered(ask({"act": "ticket"}))["ticket"])
-    told, asked = "", 0.0
+    refusal, last_ask = "", 0.0
     try:
         while True:
             with suppress(StorqualError):
                 if (
-                    not told
-                    or waiting.clock() - asked >= _ASK_S
+                    not refusal
+                    or waiting.clock() - last_ask >= _ASK_S
                     or waiting.look(ticket, int(answer.get("number", 0)))
                 ):
-                    answer, asked = ask({**request, "ticket": ticket}), waiting.clock()
+                    answer, last_ask = ask({**request, "ticket": ticket}), waiting.clock()
             if "refused" not in answer or not answer.get("waits"):
                 return answered(answer)
-            if answer["refused"] != told:
-                told = str(answer["refused"])
-                waiting.say(terminal_text(f"waiting: {told}"))
+            if answer["refused"] != refusal:
+                refusal = str(answer["refused"])
+                waiting.say(terminal_text(f"waiting: {refusal}"))
             if waiting.clock() >= end:
                 raise RefusedError(answer)
             waiting.sleep(min(waiting.look_s, max(end - waiting.clock(), 0.0)))

@@ -79,12 +79,12 @@ _NEWER_PYTHON = (
 )
 
 
-def old_python(said: str) -> str:
-    """What to do about a bench whose Python is too old; empty where `said`, what it printed, means another thing."""
-    return _NEWER_PYTHON if _TOO_OLD.search(said) else ""
+def old_python(output: str) -> str:
+    """What to do about a bench whose Python is too old; empty where its `output` means another thing."""
+    return _NEWER_PYTHON if _TOO_OLD.search(output) else ""
 
 
 def failure_message(result: Mapping[str, Any]) -> str:
     """Why a task failed, in its own words; a module that could not begin has none."""
-    said = "\n".join(str(result.get(name) or "") for name in ("module_stderr", "module_stdout"))
-    return old_python(said) or str(result.get("msg") or result.get("reason") or "no message")
+    output = "\n".join(str(result.get(name) or "") for name in ("module_stderr", "module_stdout"))
+    return old_python(output) or str(result.get("msg") or result.get("reason") or "no message")

@@ -50,14 +50,14 @@ def refuse_held(connection: Connection, state_dir: str) -> None:
     quoted = shlex.quote(lock)
     ask = f"test ! -e {quoted} || flock -w 2 {quoted} true && echo free || cat {quoted}"
     try:
-        _, said = connection.call(ask)
+        _, answer = connection.call(ask)
     except ConnectionLostError:
         # it went away meanwhile, and what it shows next is seen
         return
-    if said.strip() == "free":
+    if answer.strip() == "free":
         return
     try:
-        holder = LockHolder(**json.loads(said))
+        holder = LockHolder(**json.loads(answer))
     except (ValueError, TypeError):
         holder = None
     raise LockedError(Path(lock), holder)

@@ -25,7 +25,7 @@ def declared_document(spec: Mapping[str, Any]) -> dict[str, Any]:
     `files` must be on the bench, below its state folder, before anything is applied. The folder of each is its
     digest: two files of one name do not meet, and what is there stays right.
     """
-    driver, system, found = (spec.get(name) or {} for name in ("driver", "os", "as_found"))
+    driver, system, as_found = (spec.get(name) or {} for name in ("driver", "os", "as_found"))
     files: list[dict[str, str]] = []
     images = [_image(image, files) for image in spec.get("firmware") or []]
     return {
@@ -40,9 +40,9 @@ def declared_document(spec: Mapping[str, Any]) -> dict[str, Any]:
                 *([f"maxcpus={system['cpus']}"] if system.get("cpus") else []),
             ],
             "options": driver.get("options") or {},
-            "options_as_found": _options_as_found(found),
+            "options_as_found": _options_as_found(as_found),
             "build": _build(driver, files),
-            "build_as_found": any(name in (found.get("driver") or {}).get("", ()) for name in _BUILDS),
+            "build_as_found": any(name in (as_found.get("driver") or {}).get("", ()) for name in _BUILDS),
             "fresh_boot": spec.get("boot") == "always",
             "panic_at_boot": bool((spec.get("virtual") or {}).get("panic_at_boot")),
             "hung_task_s": spec.get("hung_task_s") or HUNG_TASK_S,
@@ -51,21 +51,21 @@ def declared_document(spec: Mapping[str, Any]) -> dict[str, Any]:
         "nvram": {
             "settings": spec.get("nvram") or {},
             "start": _starting_adapters(spec),
-            "as_found": found.get("nvram") or {},
+            "as_found": as_found.get("nvram") or {},
         },
         "os": {
             "settings": {name: system[name] for name in OS_SETTINGS if name in system},
-            "as_found": [name for name in OS_SETTINGS if name in (found.get("os") or {}).get("", ())],
+            "as_found": [name for name in OS_SETTINGS if name in (as_found.get("os") or {}).get("", ())],
             # of a campaign alone: what `setup` sets stays
             "hung_task_s": spec.get("hung_task_s") or 0,
         },
         "multipath": {
             "settings": spec.get("multipath") or {},
-            "as_found": sorted((found.get("multipath") or {}).get("", ())),
+            "as_found": sorted((as_found.get("multipath") or {}).get("", ())),
         },
-        "drive": {"settings": spec.get("drive") or {}, "as_found": found.get("drive") or {}},
+        "drive": {"settings": spec.get("drive") or {}, "as_found": as_found.get("drive") or {}},
         # `only`: volumes of another configuration of this bench may be there and must not stay
-        "raid": {"volumes": spec.get("raid") or [], "only": bool(spec.get("raid") or found.get("raid"))},
+        "raid": {"volumes": spec.get("raid") or [], "only": bool(spec.get("raid") or as_found.get("raid"))},
         "virtual": {"iops_limit": (spec.get("virtual") or {}).get("iops_limit") or {}},
         "files": files,
     }
@@ -96,13 +96,13 @@ def _image(image: Mapping[str, Any], files: list[dict[str, str]]) -> dict[str, A
 def _on_bench(image: Mapping[str, Any], files: list[dict[str, str]]) -> dict[str, str]:
     signature = image.get("signature") or {}
     named = {"path": image["file"], "signature": signature.get("file", ""), "key": signature.get("key", "")}
-    found = {"sha256": image["sha256"], "version": image.get("version") or ""}
+    entry = {"sha256": image["sha256"], "version": image.get("version") or ""}
     for name, source in named.items():
-        found[name] = f"firmware/{image['sha256']}/{PurePath(source).name}" if source else ""
+        entry[name] = f"firmware/{image['sha256']}/{PurePath(source).name}" if source else ""
         if source:
             digest = image["sha256"] if name == "path" else _digest(source)
-            files.append({"subsystem": "firmware", "from": source, "to": found[name], "sha256": digest})
-    return found
+            files.append({"subsystem": "firmware", "from": source, "to": entry[name], "sha256": digest})
+    return entry
 
 
 def _package_file(source: str, files: list[dict[str, str]]) -> str:
@@ -146,10 +146,10 @@ def _digest(file: str) -> str:
         return ""
 
 
-def _options_as_found(found: Mapping[str, Any]) -> bool:
+def _options_as_found(as_found: Mapping[str, Any]) -> bool:
     """Whether only the other arm has module options, or a throttle that may have become one."""
-    options = any("options" in names for names in (found.get("driver") or {}).values())
-    return options or any("execution_throttle" in names for names in (found.get("nvram") or {}).values())
+    options = any("options" in names for names in (as_found.get("driver") or {}).values())
+    return options or any("execution_throttle" in names for names in (as_found.get("nvram") or {}).values())
 
 
 def _starting_adapters(spec: Mapping[str, Any]) -> list[str]:
@@ -172,7 +172,7 @@ def resolve_drop(sources: Sequence[Path], bench: str, drop: str, adapters: Seque
     here = benches[bench]
     known = list(dict.fromkeys(alias for each in benches.values() for alias in each.adapters))
     raise_all(
-        f"--adapters: {unknown('adapter', one, known, most=len(known))}" for one in adapters if one not in known
+        f"--adapters: {unknown('adapter', alias, known, most=len(known))}" for alias in adapters if alias not in known
     )
     path = find_drop(drop, sources)
     manifest = load_drop(path)

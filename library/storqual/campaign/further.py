@@ -36,7 +36,9 @@ class SessionPattern:
 
     def takes_ramp(self, key: PointKey) -> bool:
         return all(
-            THINK_TIME not in one["request"]["fio"]["options"] for (at, _), one in self.launches.items() if at == key
+            THINK_TIME not in launch["request"]["fio"]["options"]
+            for (at, _), launch in self.launches.items()
+            if at == key
         )
 
 

@@ -157,12 +157,12 @@ def nothing_more(_run: Run, _bench: str) -> Stop:
 
 def as_planned(run: Run, bench: str) -> Further | Stop:
     """Launches go on until decided where the campaign may end at any look; then what failed is made again."""
-    found: Further | Stop = nothing_more(run, bench)
+    step: Further | Stop = nothing_more(run, bench)
     if run.plan.fields.get("looks") == "every":
         from storqual.campaign.until_decided import until_decided  # noqa: PLC0415 - the judge is slow to import
 
-        found = until_decided(run, bench)
-    return found if isinstance(found, Further) else failed_again(run, bench) or found
+        step = until_decided(run, bench)
+    return step if isinstance(step, Further) else failed_again(run, bench) or step
 
 
 def next_command(path: Path, bench: str, *, boot_id: str | None = None, beyond: BeyondPlan = as_planned) -> Step:
@@ -174,11 +174,11 @@ def next_command(path: Path, bench: str, *, boot_id: str | None = None, beyond: 
     run = read_run(path)
     step = next_step(run, bench)
     if isinstance(step, Stop) and step.complete:
-        found = beyond(run, bench)
-        if isinstance(found, Stop):
-            _tell_why(path, run, bench, found)
-            return found
-        _plan_further(path, bench, found)
+        answer = beyond(run, bench)
+        if isinstance(answer, Stop):
+            _tell_why(path, run, bench, answer)
+            return answer
+        _plan_further(path, bench, answer)
         run = read_run(path)
         step = next_step(run, bench)
     if boot_id and isinstance(step, RunBatch) and not step.resume:

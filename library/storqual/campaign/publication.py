@@ -106,17 +106,17 @@ def _notify(run: Path) -> None:
         click.echo(terminal_text(f"storqual: warning: {wrong}"), err=True)
 
 
-def waivers_for(run: Path, asked: Path | None) -> Path | None:
-    """The waivers to publish `run` with: `asked`, else those of its verdict when it has one, else the lab's own.
+def waivers_for(run: Path, file: Path | None) -> Path | None:
+    """The waivers to publish `run` with: `file`, else those of its verdict when it has one, else the lab's own.
 
     The lab's own are `waivers.yml` beside the inventory that the run was planned from, in the folder that the plan
     recorded; a file in a run directory is nobody's. What the lab changes later changes no verdict by itself.
     """
-    if asked is not None:
-        return asked
+    if file is not None:
+        return file
     if is_recorded(run):
         return kept_waivers(run)
     folders = map(Path, read_run_json(run).get("lab") or ())
     return beside_inventory(
-        WAIVERS, [one for one in folders if one.is_absolute() and not is_inside_run(one / WAIVERS)]
+        WAIVERS, [folder for folder in folders if folder.is_absolute() and not is_inside_run(folder / WAIVERS)]
     )

@@ -131,7 +131,7 @@ class _Campaign:
         self._left_s = float("inf")
         if effort.budget_s is not None:
             self._left_s = effort.budget_s - bench_seconds(run.events, bench)
-        self._known = {key[1:]: found for key, found in lengthened(run).items() if key[0] == bench}
+        self._known = {key[1:]: settling for key, settling in lengthened(run).items() if key[0] == bench}
         self._settling: dict[PointKey, Settling] = {}
 
     def _ramps(self, points: Mapping[PointKey, int], cost_s: float) -> dict[PointKey, Settling]:
@@ -141,8 +141,8 @@ class _Campaign:
         """
         new = sum(each * self._longer_s(self._settling[key]) for key, each in points.items() if key in self._settling)
         affordable = cost_s + new <= self._left_s
-        found = {**(self._settling if affordable else {}), **self._known}
-        return {key: found[key] for key in points if key in found}
+        ramps = {**(self._settling if affordable else {}), **self._known}
+        return {key: ramps[key] for key in points if key in ramps}
 
     def _longer_s(self, settling: Settling) -> float:
         """Seconds that a pair, or a session of each arm, takes longer by that at a point."""
@@ -157,13 +157,13 @@ class _Campaign:
     def _told(self, ramps: Mapping[PointKey, Settling]) -> tuple[dict[str, Any], ...]:
         """The events of points that have a longer ramp from now on."""
         new = {key: settling for key, settling in ramps.items() if key not in self._known}
-        return tuple({"adapter": key[0], "point": key[1], **one.to_json()} for key, one in new.items())
+        return tuple({"adapter": key[0], "point": key[1], **settling.to_json()} for key, settling in new.items())
 
     def further(self, wanted: Sequence[Need]) -> Further | None:
         """What is worth most; None when nothing may be measured any more."""
         pattern = planned_pattern(self._run, self._bench)
         settling = {(need.point.adapter, need.point.point): need.settling for need in wanted if need.settling}
-        self._settling = {key: found for key, found in settling.items() if pattern.takes_ramp(key)}
+        self._settling = {key: ramp for key, ramp in settling.items() if pattern.takes_ramp(key)}
         more, fresh = (_lane(wanted, what, self._effort) for what in ("more", PURPOSE))
         lanes = [more, fresh]
         if sum(lane.seconds(self._effort) for lane in lanes) > self._left_s:
@@ -172,9 +172,9 @@ class _Campaign:
         if self._effort.budget_s is not None:
             lanes.append(_lane(wanted, "marginal", self._effort))
         for lane in lanes:
-            found = self._sessions(lane, pattern) if self._effort.by_session else self._batch(lane, pattern)
-            if found is not None:
-                return found
+            addition = self._sessions(lane, pattern) if self._effort.by_session else self._batch(lane, pattern)
+            if addition is not None:
+                return addition
         return None
 
     def why_not(self, wanted: Sequence[Need]) -> str:
@@ -257,7 +257,7 @@ class _Campaign:
         return Further(what, tuple(further), tuple(made), self._told(ramps))
 
     def _is_like(self, session: PlannedSession, alike: Sequence[PlannedSession], purpose: str) -> bool:
-        same = {one.configuration for one in alike}
+        same = {other.configuration for other in alike}
         return session.bench == self._bench and session.configuration in same and session.purpose == purpose
 
     def _new(self, like: PlannedSession, offset: int, purpose: str) -> PlannedSession:
@@ -269,12 +269,12 @@ class _Campaign:
 
     def _live(self, purpose: str) -> str:
         """The session under way that launches of a purpose can be added to; empty when there is none."""
-        found = ""
+        current = ""
         own = {session.id for session in self._sessions_so_far() if session.purpose == purpose}
         for name in self._progress.boots:
             if planned_session(name) in own and name not in self._progress.lost:
-                found = name
-        return found
+                current = name
+        return current
 
     def _stored(self, session: str) -> int:
         """How many batches a session has; all of them were started, else there would be no question what is next."""

@@ -89,8 +89,8 @@ class _Lazy(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands with the whole first sentence of each: click itself cuts it to one line."""
-        found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
-        rows = {name: one.get_short_help_str(_WHOLE) for name, one in found if one is not None and not one.hidden}
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        rows = {name: cmd.get_short_help_str(_WHOLE) for name, cmd in commands if cmd is not None and not cmd.hidden}
         listed = {name for names in _PATHS.values() for name in names}
         sections = {**_PATHS, "Others": tuple(name for name in rows if name not in listed)}
         for title, names in sections.items():
@@ -123,8 +123,8 @@ def _one_line(problem: click.ClickException) -> str:
     """What is wrong with a command line, and where it is told how it should be."""
     context = problem.ctx if isinstance(problem, click.UsageError) else None
     path = context.command_path if context is not None else "storqual"
-    said = " ".join(problem.format_message().split()).rstrip(".")
-    return f"{path}: {said}; see {path} --help"
+    message = " ".join(problem.format_message().split()).rstrip(".")
+    return f"{path}: {message}; see {path} --help"
 
 
 def _tell(lines: Sequence[str], code: int, words: Sequence[str]) -> None:

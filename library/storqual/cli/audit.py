@@ -35,18 +35,18 @@ def audit_command(files: tuple[Path, ...], everything: bool, as_json: bool) -> i
       storqual audit --all suites/published/a6826a.yml
       storqual audit --json runs/20261121T101500Z-adapter-4f2a
     """
-    found = audit_files(files)
+    assertions = audit_files(files)
     if as_json:
-        print_json(audit_document(found))
+        print_json(audit_document(assertions))
     else:
-        _print(found, everything=everything)
-    return exit_code(found)
+        _print(assertions, everything=everything)
+    return exit_code(assertions)
 
 
 def audit_files(files: Sequence[Path]) -> list[AuditedAssertion]:
     """All assertions of the files in order. Raises BadInputError with the problems of all published ones."""
     published = audit([file for file in files if not file.is_dir()])
-    return [*published, *(one for file in files if file.is_dir() for one in _run_assertions(file))]
+    return [*published, *(assertion for file in files if file.is_dir() for assertion in _run_assertions(file))]
 
 
 def _run_assertions(folder: Path) -> Iterator[AuditedAssertion]:
@@ -94,17 +94,17 @@ def _criterion(run: Run, number: int, stored: Mapping[str, Any], made: Mapping[s
     return AuditedAssertion(name, run.name, point, f"{made['id']}: {field}", stated, computed, unit, status, "")
 
 
-def _print(found: Sequence[AuditedAssertion], *, everything: bool) -> None:
+def _print(assertions: Sequence[AuditedAssertion], *, everything: bool) -> None:
     """The inconsistent assertions (or all) with their reasons, then how many there are of each kind."""
     print_rows(
         ("Status", "Assertion", "Page", "What it states", "Stated", "Computed", "Unit", "Why"),
         [
-            (one.status, one.id, one.page, one.text, one.stated, one.computed, one.unit, one.explanation)
-            for one in found
-            if everything or one.status is Status.INCONSISTENT
+            (row.status, row.id, row.page, row.text, row.stated, row.computed, row.unit, row.explanation)
+            for row in assertions
+            if everything or row.status is Status.INCONSISTENT
         ],
         title="Assertions",
     )
-    counts = Counter(one.status for one in found)
-    told = ", ".join(f"{counts[status]} {status.value.replace('_', ' ')}" for status in Status)
-    click.echo(f"{len(found)} assertion{'s' * (len(found) != 1)}: {told}")
+    counts = Counter(assertion.status for assertion in assertions)
+    summary = ", ".join(f"{counts[status]} {status.value.replace('_', ' ')}" for status in Status)
+    click.echo(f"{len(assertions)} assertion{'s' * (len(assertions) != 1)}: {summary}")

@@ -161,8 +161,8 @@ def _show(console: Console, most: int, *, quiet: bool, follow: bool) -> list[dic
             click.echo(f"{line.at} {line.mark} {line.text}")
 
     mark = console.mark()
-    found = [*read_recording(console.recording.read(0, mark))][-most:] if most > 0 else []
-    for line in found:
+    lines = [*read_recording(console.recording.read(0, mark))][-most:] if most > 0 else []
+    for line in lines:
         told(line)
     while follow:
         wait_for_more()
@@ -170,7 +170,7 @@ def _show(console: Console, most: int, *, quiet: bool, follow: bool) -> list[dic
         for line in read_recording(console.recording.read(mark, until)) if until > mark else ():
             told(line)
         mark = until
-    return [{"time": line.at, "mark": line.mark, "text": line.text} for line in found]
+    return [{"time": line.at, "mark": line.mark, "text": line.text} for line in lines]
 
 
 def wait_for_more() -> None:

@@ -27,10 +27,10 @@ def _reached(inventories: tuple[str, ...], name: str) -> ReachedBench:
     from storqual.inputs.lab import bench_names
 
     (name,) = bench_names([Path(source) for source in inventories], checked_name(name, "bench"))
-    (found,) = reach(inventories, [name])
-    if isinstance(found, StorqualError):
-        raise found
-    return found
+    (bench,) = reach(inventories, [name])
+    if isinstance(bench, StorqualError):
+        raise bench
+    return bench
 
 
 def _books(bench: ReachedBench) -> list[Ask]:
@@ -163,7 +163,7 @@ def back_command(inventories: tuple[str, ...], as_json: bool, name: str) -> int:
     if status:
         raise StorqualError(f"{name} stays out of service: its preflight ended with {status}")
     books = [folder_book(kept_here(name, bench.queue)), bench.book()]
-    was = [said for ask in books if (said := answered(ask({"act": "back"}))["was"])]
+    was = [state for ask in books if (state := answered(ask({"act": "back"}))["was"])]
     _tell(name, f"is back in service; it was {was[0]}" if was else "was in service", as_json=as_json)
     return 0
 

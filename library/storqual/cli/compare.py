@@ -40,18 +40,18 @@ def compare_command(runs: tuple[Path, ...], arm: str, as_json: bool) -> None:
     from storqual.metrics import METRICS
     from storqual.study.comparisons import compare_runs
 
-    found = compare_runs(runs, arms=("baseline", "candidate") if arm == "both" else (arm,))
+    comparison = compare_runs(runs, arms=("baseline", "candidate") if arm == "both" else (arm,))
     if as_json:
-        print_json(found.to_json())
+        print_json(comparison.to_json())
         return
-    click.echo(f"compared: {terminal_text(', '.join(found.subjects))}")
-    suspect, launches = found.suspect
+    click.echo(f"compared: {terminal_text(', '.join(comparison.subjects))}")
+    suspect, launches = comparison.suspect
     if suspect:
         click.echo(f"suspect: {suspect} of {launches} launches; what disturbed them may be all that differs")
-    told = [contest for contest in found.contests if contest.sentences]
-    if not told:
+    contests = [contest for contest in comparison.contests if contest.sentences]
+    if not contests:
         click.echo("nothing is compared: no point was measured with usable launches of two of them")
-    for contest in told:
+    for contest in contests:
         metric = METRICS[contest.metric]
         title = f"{contest.title}: " + ", ".join(dict.fromkeys((metric.label, metric.unit)))
         click.echo("" if on_terminal() else f"\n{terminal_text(title)}")
@@ -59,7 +59,7 @@ def compare_command(runs: tuple[Path, ...], arm: str, as_json: bool) -> None:
             _show_levels(contest, title)
         for sentence in contest.sentences:
             click.echo(f"  {with_minus(terminal_text(sentence))}")
-    for load in found.equal_loads:
+    for load in comparison.equal_loads:
         click.echo(f"\n{terminal_text(load.title)}\n  {with_minus(terminal_text(load.sentence))}")
 
 

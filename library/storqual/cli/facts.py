@@ -72,15 +72,15 @@ def facts_command(
         # read now: the benches are not asked for an answer that has no place
         raise BadInputError([f"{output}: there is no folder {output.parent}; make it, or name another file"])
     answers = _read(inventories, hosts, limit, deep=deep or write_inventory)
-    found = dict(answers.found)
-    text = _draft(found) if write_inventory else json_text(found)
+    fact_sets = dict(answers.found)
+    text = _draft(fact_sets) if write_inventory else json_text(fact_sets)
     if output is not None:
         if not answers.silent:
             _write(output, text, for_editors=write_inventory)
     elif write_inventory or as_json:
         click.echo(text, nl=False)
     else:
-        for name, facts in found.items():
+        for name, facts in fact_sets.items():
             _show(name, facts)
             click.echo(terminal_text(f"  set up with: {', '.join(kind_words(facts['kind']))}"))
             for sentence in facts.get("conditions", ()):
@@ -121,12 +121,12 @@ def _write(output: Path, text: str, *, for_editors: bool) -> None:
         click.echo(f"storqual: wrote {terminal_text(str(path))}", err=True)
 
 
-def _draft(found: dict[str, Any]) -> str:
+def _draft(fact_sets: dict[str, Any]) -> str:
     """The draft once the loader of inventories has taken it. Raises BadInputError with what it refuses."""
     from storqual.bench.draft import draft_inventory
     from storqual.inputs import load_inventory
 
-    text = draft_inventory(found)
+    text = draft_inventory(fact_sets)
     with tempfile.TemporaryDirectory(prefix="storqual-draft-") as folder:
         place = Path(folder) / "hosts.yml"
         place.write_text(text, encoding="utf-8")

@@ -66,8 +66,8 @@ def _show(answer: Mapping[str, Any]) -> None:
     print_rows(
         ("What", "Bench", "Reference", "Run", "IOPS", "Limits", "State"),
         [
-            ("chart", one["bench"], one["drive"], one["run"], f"{one['iops']:.0f}", _limits(one), _state(one))
-            for one in answer["control_chart"]
+            ("chart", row["bench"], row["drive"], row["run"], f"{row['iops']:.0f}", _limits(row), _state(row))
+            for row in answer["control_chart"]
         ],
         title="Control chart of golden references",
         numbers=("IOPS",),

@@ -54,10 +54,10 @@ def judge_command(
     if len(runs) > 1 or run_folders(runs[0]) not in ([], [runs[0]]):
         done = rejudge(runs_below(runs), Rules(suite, gate, waivers, as_of))
         if as_json:
-            print_json([one.to_json() for one in done])
+            print_json([result.to_json() for result in done])
         else:
             _print_many(done)
-        codes = {one.exit_code for one in done}
+        codes = {result.exit_code for result in done}
         return next((code for code in (1, 2) if code in codes), max(codes))
     verdict = judge_run(runs[0], suite=suite, gate=gate, waivers=waivers, as_of=as_of)
     if as_json:
@@ -71,18 +71,18 @@ def _print_many(done: Sequence[Rejudged]) -> None:
     """A row for each run; below them what newly fails or passes, and what cannot be judged."""
     print_rows(
         ("Before", "", "Now", "Run", "Candidate"),
-        [(one.before or "not judged", "->", one.now or "cannot be judged", one.run, one.candidate) for one in done],
+        [(row.before or "not judged", "->", row.now or "cannot be judged", row.run, row.candidate) for row in done],
     )
-    for one in done:
-        told = [
-            *(f"newly fails: {line}" for line in one.fails),
-            *(f"no longer fails: {line}" for line in one.passes),
-            *(one.problem.splitlines()),
+    for result in done:
+        lines = [
+            *(f"newly fails: {line}" for line in result.fails),
+            *(f"no longer fails: {line}" for line in result.passes),
+            *(result.problem.splitlines()),
         ]
-        for line in told:
-            click.echo(terminal_text(f"{one.run}: {line}"))
-    failing = sorted({one.candidate for one in done if one.fails})
-    passing = sorted({one.candidate for one in done if one.passes and not one.fails})
+        for line in lines:
+            click.echo(terminal_text(f"{result.run}: {line}"))
+    failing = sorted({run.candidate for run in done if run.fails})
+    passing = sorted({run.candidate for run in done if run.passes and not run.fails})
     click.echo(terminal_text(f"newly failing drops: {', '.join(failing) or 'none'}"))
     click.echo(terminal_text(f"drops with fewer failures: {', '.join(passing) or 'none'}"))
 

@@ -58,19 +58,19 @@ def manual_pages(program: click.Group) -> Iterator[tuple[str, str]]:
 def commands_of(program: click.Group) -> dict[str, click.Command]:
     """Every command by its name; those of a group have the name of the group in front: `bench power`."""
     context = click.Context(program)
-    found: dict[str, click.Command] = {}
+    commands: dict[str, click.Command] = {}
     for name in program.list_commands(context):
         command = program.get_command(context, name)
         if isinstance(command, click.Group):
-            found |= {f"{name} {inner}": each for inner, each in commands_of(command).items()}
+            commands |= {f"{name} {inner}": each for inner, each in commands_of(command).items()}
         elif command is not None:
-            found[name] = command
-    return found
+            commands[name] = command
+    return commands
 
 
 def _page(page: str, called: str, command: click.Command, context: click.Context, others: tuple[str, ...]) -> str:
-    told = re.split(r"\n\s*\n", inspect.cleandoc(command.help or "").replace("\b\n", ""))
-    summary = " ".join(told[0].split()).partition(". ")[0]
+    paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(command.help or "").replace("\b\n", ""))
+    summary = " ".join(paragraphs[0].split()).partition(". ")[0]
     lines = [
         f'.TH "{page.upper()}" "{_SECTION}" "" "storqual" "storqual"',
         ".SH NAME",
@@ -80,7 +80,7 @@ def _page(page: str, called: str, command: click.Command, context: click.Context
         _text(" ".join(command.collect_usage_pieces(context))),
         ".SH DESCRIPTION",
     ]
-    for paragraph in told:
+    for paragraph in paragraphs:
         head, _, body = paragraph.partition("\n")
         if head in _EXAMPLE_HEADS:
             lines += [

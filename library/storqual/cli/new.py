@@ -179,7 +179,7 @@ def new_command(kind: str, name: str, lab: Path | None, as_json: bool) -> None:
         print_json({**answer, "next": list(example.then)})
         return
     added = [*(f"{path} (lines added)" for path in changed), *(f"{path} (for editors)" for path in schemas)]
-    for line in [*written, *added, *(f"next: {one}" for one in example.then)]:
+    for line in [*written, *added, *(f"next: {step}" for step in example.then)]:
         click.echo(terminal_text(line))
 
 
@@ -208,8 +208,8 @@ def _check_name(kind: str, name: str) -> None:
 def _suite(name: str) -> Example:
     folder = _existing("suites")
     path = folder / f"{name}.suite.yml"
-    asked = name if folder.name == "suites" else f"./{path}"
-    plan = f"storqual plan -i {_files_of_this_machine()} --baseline baseline --candidate candidate --suite {asked}"
+    suite = name if folder.name == "suites" else f"./{path}"
+    plan = f"storqual plan -i {_files_of_this_machine()} --baseline baseline --candidate candidate --suite {suite}"
     return Example(_filled("suite", name, folder), then=(f"{plan} --dry-run",))
 
 

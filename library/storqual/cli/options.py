@@ -40,9 +40,9 @@ def complete_profile(context: click.Context, parameter: click.Parameter, begun: 
     del parameter
     from storqual.inputs import find_suite
 
-    asked = str(context.params.get("suite") or "")
+    suite = str(context.params.get("suite") or "")
     with suppress(BadInputError, OSError):
-        return _items(begun, _keys(find_suite(asked), "profiles"), paths="plain") if asked else []
+        return _items(begun, _keys(find_suite(suite), "profiles"), paths="plain") if suite else []
     return []
 
 
@@ -67,16 +67,16 @@ def _keys(file: Path, name: str) -> list[str]:
         waiting: list[object] = [read_yaml(file, foreign_tags=True).data]
     except BadInputError:
         return []
-    found: list[str] = []
+    keys: list[str] = []
     while waiting:
-        one = waiting.pop(0)
-        if isinstance(one, dict):
-            below = one.get(name)
-            found += map(str, below) if isinstance(below, dict) else []
-            waiting += one.values()
-        elif isinstance(one, list):
-            waiting += one
-    return found
+        node = waiting.pop(0)
+        if isinstance(node, dict):
+            below = node.get(name)
+            keys += map(str, below) if isinstance(below, dict) else []
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node
+    return keys
 
 
 def complete_drop(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -92,8 +92,8 @@ def complete_run(context: click.Context, parameter: click.Parameter, begun: str)
     """Run directories below `runs/`, or below the folder that was begun; the newest first."""
     del context, parameter
     folder = Path(begun).parent if "/" in begun else Path("runs")
-    found = sorted((str(file.parent) for file in folder.glob("*/run.json")), reverse=True)
-    return _items(begun, found, paths="dir")
+    runs = sorted((str(file.parent) for file in folder.glob("*/run.json")), reverse=True)
+    return _items(begun, runs, paths="dir")
 
 
 def _items(begun: str, words: Iterable[str], *, paths: str) -> list[CompletionItem]:

@@ -24,7 +24,7 @@ def packages_command(package: str, version: str, as_json: bool) -> None:
 
     fetched = fetch_packages(ensure_image(lambda line: click.echo(line, err=True)), package, version)
     if as_json:
-        print_json({"files": [found.path for found in fetched], "packages": [found.plain() for found in fetched]})
+        print_json({"files": [file.path for file in fetched], "packages": [file.plain() for file in fetched]})
         return
-    for found in fetched:
-        click.echo(f"{found.sha256}  {found.path}")
+    for file in fetched:
+        click.echo(f"{file.sha256}  {file.path}")

@@ -140,7 +140,7 @@ def _print(answer: dict[str, Any]) -> None:
     pairs: list[tuple[str, object]] = [("run", answer["run"])]
     if answer.get("points") or answer.get("skipped"):
         points = f"{answer['points']} ({answer['skipped']} skipped), {answer['launches']} launches"
-        pairs += [("points", points), *(("skipped", told) for told in _skipped(answer["skipped_points"]))]
+        pairs += [("points", points), *(("skipped", sentence) for sentence in _skipped(answer["skipped_points"]))]
     if answer.get("trials"):
         counts = Counter((trial["fault"], trial["adapter"], trial["arm"]) for trial in answer["trials"])
         heads = ("fault", "adapter", "trials in each arm")
@@ -158,7 +158,7 @@ def _print(answer: dict[str, Any]) -> None:
             ("margin", format_percent(answer["margin_percent"] / 100)),
             ("detectable", unknown if seen is None else format_percent(seen / 100)),
         ]
-    pairs += [("not used", told) for told in _idle(answer)]
+    pairs += [("not used", sentence) for sentence in _idle(answer)]
     for name, key in (("left", "left"), ("left out", "left_out"), ("warning", "warnings"), ("advice", "advice")):
         pairs += [(name, sentence) for sentence in answer.get(key, ())]
     if answer.get("path"):

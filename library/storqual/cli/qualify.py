@@ -114,11 +114,11 @@ def _refuse_mistakes(campaign: Campaign) -> Sequence[Path]:
         return request.checks
     refuse_broken_checks(request)
     planned = make_plan(request)
-    for told in planned.unsigned:
+    for sentence in planned.unsigned:
         # the run would be measured for nothing, and its gate cannot be changed afterwards
-        click.echo(terminal_text(f"storqual: warning: {told}"), err=True)
-    for told in planned.left_out:
-        click.echo(terminal_text(f"storqual: left out: {told}"), err=True)
+        click.echo(terminal_text(f"storqual: warning: {sentence}"), err=True)
+    for sentence in planned.left_out:
+        click.echo(terminal_text(f"storqual: left out: {sentence}"), err=True)
     return request.checks
 
 

@@ -63,9 +63,9 @@ def report_command(
     """
     of_many = {"trend": trend, "compatibility": compatibility}
     of_one = {"pdf": pdf, "requirements": requirements, "summary": summary, "test-plan": test_plan}
-    asked = [f"--{name}" for name, target in {**of_many, **of_one}.items() if target is not None]
-    if (any(target is not None for target in of_many.values()) or test_plan is not None) and len(asked) > 1:
-        raise BadInputError([f"storqual report: {' and '.join(asked)} cannot be combined; give one of them"])
+    options = [f"--{name}" for name, target in {**of_many, **of_one}.items() if target is not None]
+    if (any(target is not None for target in of_many.values()) or test_plan is not None) and len(options) > 1:
+        raise BadInputError([f"storqual report: {' and '.join(options)} cannot be combined; give one of them"])
     for target in (*of_many.values(), *of_one.values()):
         if target is not None:
             refuse_inside_run(target)

@@ -54,11 +54,14 @@ def _lines(declared: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for adapter, words in declared["nvram"]["settings"].items():
         yield f"{adapter} nvram", _named(words)
     for image in declared["firmware"]:
-        told = {name: image["firmware"][name] for name in ("version", "tool", "activation")}
+        fields = {name: image["firmware"][name] for name in ("version", "tool", "activation")}
         for owner in (*image["adapters"], *image["drives"]):
-            yield f"{owner} {image['firmware']['component']}", _named(told)
+            yield f"{owner} {image['firmware']['component']}", _named(fields)
     for volume in declared["raid"]["volumes"]:
-        yield f"{volume['adapter']} volume", _named({name: one for name, one in volume.items() if name != "adapter"})
+        yield (
+            f"{volume['adapter']} volume",
+            _named({name: value for name, value in volume.items() if name != "adapter"}),
+        )
     for drive, settings in declared["drive"]["settings"].items():
         yield drive, _named(settings)
     for adapter, most in declared["virtual"]["iops_limit"].items():
@@ -93,7 +96,7 @@ def _plain(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        return ",".join(f"{name}:{_plain(one)}" for name, one in value.items())
+        return ",".join(f"{name}:{_plain(item)}" for name, item in value.items())
     if isinstance(value, (list, tuple)):
-        return ",".join(_plain(one) for one in value)
+        return ",".join(_plain(item) for item in value)
     return str(value)

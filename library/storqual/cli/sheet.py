@@ -64,7 +64,7 @@ def sheet_command(
     if drop:
         # read now: a mistake in it must not wait until the benches have answered
         load_drop(find_drop(drop, sources))
-    found = _saved(facts_file) if facts_file else _asked(inventories, limit)
+    fact_sets = _saved(facts_file) if facts_file else _asked(inventories, limit)
     drift = _drift(inventories, drop, limit) if drop else None
     results = last_results(runs)
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -73,7 +73,7 @@ def sheet_command(
     for name, bench in benches.items():
         sheet = make_sheet(
             bench,
-            found.get(name),
+            fact_sets.get(name),
             made=made,
             drop=drop or "",
             drift=drift.found.get(name) if drift else None,
@@ -83,7 +83,7 @@ def sheet_command(
         path.write_text(render_sheet(sheet), encoding="utf-8")
         written[name] = str(path)
     if as_json:
-        print_json({"sheets": written, "not looked at": sorted(benches.keys() - found.keys())})
+        print_json({"sheets": written, "not looked at": sorted(benches.keys() - fact_sets.keys())})
         return
     for path_text in written.values():
         click.echo(path_text)
@@ -95,13 +95,13 @@ def _saved(path: Path) -> dict[str, Any]:
     from storqual_core.facts.bench_facts import SCHEMA
 
     wanted = "--facts takes the output of `storqual facts --json`"
-    found: dict[str, Any] = read_json(path, wanted)[0]
+    fact_sets: dict[str, Any] = read_json(path, wanted)[0]
 
-    if not isinstance(found, dict) or not all(
-        isinstance(v, dict) and v.get("schema") == SCHEMA for v in found.values()
+    if not isinstance(fact_sets, dict) or not all(
+        isinstance(v, dict) and v.get("schema") == SCHEMA for v in fact_sets.values()
     ):
         raise BadInputError([f"{path}: holds no facts of benches; {wanted}"])
-    return found
+    return fact_sets
 
 
 def _asked(inventories: tuple[str, ...], limit: str | None) -> dict[str, Any]:

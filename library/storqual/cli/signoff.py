@@ -143,55 +143,55 @@ def verify_command(
     from storqual.signoff.verify import verify_run
 
     moment = None if as_of is None else as_of.replace(tzinfo=UTC)
-    found = verify_run(run, trusted, as_of=moment, require_roles=roles, allow_virtual=allow_virtual, witness=witness)
+    check = verify_run(run, trusted, as_of=moment, require_roles=roles, allow_virtual=allow_virtual, witness=witness)
     if as_json:
-        print_json(found.to_json())
-        return found.exit_code
+        print_json(check.to_json())
+        return check.exit_code
     print_rows(
         ("Signed", "As", "By", "Key", "At"),
         [
-            ("refused" if one.problem else "valid", one.role, one.name, one.key, one.signed_at)
-            for one in found.signatures
+            ("refused" if signer.problem else "valid", signer.role, signer.name, signer.key, signer.signed_at)
+            for signer in check.signatures
         ],
     )
-    print_pairs(_findings(found))
-    return found.exit_code
+    print_pairs(_findings(check))
+    return check.exit_code
 
 
-def _findings(found: Verification) -> list[tuple[str, object]]:
+def _findings(check: Verification) -> list[tuple[str, object]]:
     """What a person reads below the signatures; the last line is what came of it."""
     pairs: list[tuple[str, object]] = [
-        ("candidate", found.candidate),
-        ("measured on", ", ".join(f"{bench}: {kind}" for bench, kind in found.kinds.items())),
-        ("must sign", f"{' and '.join(found.required)} ({found.policy})" if found.required else ""),
-        ("checked by", found.rules),
-        ("evidence", found.evidence),
-        ("witness", found.witness or "not checked (--witness): only the run itself vouches for when it was measured"),
-        *(("waived", told) for told in found.waivers),
-        *(("co-signed", told) for told in found.co_signers),
+        ("candidate", check.candidate),
+        ("measured on", ", ".join(f"{bench}: {kind}" for bench, kind in check.kinds.items())),
+        ("must sign", f"{' and '.join(check.required)} ({check.policy})" if check.required else ""),
+        ("checked by", check.rules),
+        ("evidence", check.evidence),
+        ("witness", check.witness or "not checked (--witness): only the run itself vouches for when it was measured"),
+        *(("waived", waiver) for waiver in check.waivers),
+        *(("co-signed", signer) for signer in check.co_signers),
         *(
-            ("note after signing", f"{one.note.at} {one.note.by}: {one.note.text}{_beside(one)}")
-            for one in found.notes
-            if not one.problem
+            ("note after signing", f"{entry.note.at} {entry.note.by}: {entry.note.text}{_beside(entry)}")
+            for entry in check.notes
+            if not entry.problem
         ),
-        *(("after signing", f"{one.path} (SHA-256 {one.sha256})") for one in found.annex),
-        *(("problem", problem) for problem in found.problems),
+        *(("after signing", f"{file.path} (SHA-256 {file.sha256})") for file in check.annex),
+        *(("problem", problem) for problem in check.problems),
     ]
-    if not found.problems:
-        pairs += [("withheld", why) for why in found.withheld]
+    if not check.problems:
+        pairs += [("withheld", why) for why in check.withheld]
     pairs = [pair for pair in pairs if pair[1]]
-    if found.problems:
+    if check.problems:
         return [
             *pairs,
-            ("NOT VALID", f"{found.run}: {len(found.problems)} problem{'s' * (len(found.problems) != 1)}"),
+            ("NOT VALID", f"{check.run}: {len(check.problems)} problem{'s' * (len(check.problems) != 1)}"),
         ]
-    summary = f"{found.summary}; outcome {found.outcome}" if found.accepted else found.outcome
-    head = "VALID, NOT RELEASED" if found.withheld else "VALID, RELEASED"
-    return [*pairs, (head, f"{found.run}: {summary}, {found.files} files as signed")]
+    summary = f"{check.summary}; outcome {check.outcome}" if check.accepted else check.outcome
+    head = "VALID, NOT RELEASED" if check.withheld else "VALID, RELEASED"
+    return [*pairs, (head, f"{check.run}: {summary}, {check.files} files as signed")]
 
 
-def _beside(one: AnnexNote) -> str:
-    named = [*one.note.links, *(file.name for file in one.note.files)]
+def _beside(entry: AnnexNote) -> str:
+    named = [*entry.note.links, *(file.name for file in entry.note.files)]
     return f" ({', '.join(named)})" if named else ""
 
 
@@ -263,8 +263,8 @@ def note_command(
                 passphrase=lambda: _passphrase(key),
             )  # fmt: skip
             added = add_to_annex(request)
-            trust = {one.id: one for one in load_trust(trusted).keys}
-            notes = [one.note for one in annex_notes(run, trust, datetime.now(UTC)) if not one.problem]
+            trust = {entry.id: entry for entry in load_trust(trusted).keys}
+            notes = [entry.note for entry in annex_notes(run, trust, datetime.now(UTC)) if not entry.problem]
             page = write_document(annex_page(read_run(run), notes), run / "annex" / "index.html")
             answer: dict[str, Any] = {**added.to_json(), "page": str(page)}
         else:

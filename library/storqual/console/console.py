@@ -100,17 +100,17 @@ class Console:
             process.stdin.close()
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
-            said = process.stdout.readline() if selector.select(_READY_S) else b""
-        if said == b"ready\n":
+            answer = process.stdout.readline() if selector.select(_READY_S) else b""
+        if answer == b"ready\n":
             process.stdout.close()
             process.stderr.close()
             # it is not waited for: it outlives this process
             process.returncode = 0
             return
         process.kill()
-        told = process.stderr.read().decode("utf-8", "replace").strip().splitlines()
+        lines = process.stderr.read().decode("utf-8", "replace").strip().splitlines()
         process.wait()
-        why = told[-1] if told else f"it was not ready within {_READY_S:g} s"
+        why = lines[-1] if lines else f"it was not ready within {_READY_S:g} s"
         raise ToolError(f"{self.bench}: its console is not recorded: {why}")
 
     def stop(self) -> bool:

@@ -211,14 +211,14 @@ class Recorder:
 
     def _answer(self, control: socket.socket) -> None:
         """One question of somebody, a line of JSON, and the answer to it."""
-        asked, _ = control.accept()
-        with asked:
-            asked.settimeout(_ASK_S)
+        peer, _ = control.accept()
+        with peer:
+            peer.settimeout(_ASK_S)
             with suppress(OSError):
                 line = b""
-                while not line.endswith(b"\n") and len(line) < _MOST_ASKED and (data := asked.recv(_MOST_ASKED)):
+                while not line.endswith(b"\n") and len(line) < _MOST_ASKED and (data := peer.recv(_MOST_ASKED)):
                     line += data
-                asked.sendall(json.dumps(self._answer_to(line)).encode() + b"\n")
+                peer.sendall(json.dumps(self._answer_to(line)).encode() + b"\n")
 
     def _answer_to(self, line: bytes) -> dict[str, Any]:
         try:

@@ -50,7 +50,7 @@ class Recording:
 
     def read(self, since: int = 0, until: int | None = None) -> bytes:
         """What is kept from one place to another; a note says how many bytes were given up between."""
-        found, at = b"", since
+        content, at = b"", since
         for start in self._starts():
             try:
                 data = self._path(start).read_bytes()
@@ -62,11 +62,11 @@ class Recording:
                 continue
             if start > at:
                 note = f"{start - at} bytes are not kept here: more was said than is recorded"
-                found += f"{utc_stamp(self._path(start).stat().st_mtime)} {NOTE} {note}\n".encode()
+                content += f"{utc_stamp(self._path(start).stat().st_mtime)} {NOTE} {note}\n".encode()
                 at = start
-            found += data[at - start : end - start]
+            content += data[at - start : end - start]
             at = end
-        return found
+        return content
 
     def _starts(self) -> list[int]:
         if not self.folder.is_dir():

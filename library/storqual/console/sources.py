@@ -230,9 +230,9 @@ class _ProgramLine:
             return data
         self._end()
         self._hear_complaints()
-        said = self._complaints.decode("utf-8", "replace").strip().splitlines()
-        told = f": {said[-1]}" if said else ""
-        raise ConsoleLostError(f"{self._source.argv[0]} ended with {self._process.returncode}{told}")
+        complaints = self._complaints.decode("utf-8", "replace").strip().splitlines()
+        reason = f": {complaints[-1]}" if complaints else ""
+        raise ConsoleLostError(f"{self._source.argv[0]} ended with {self._process.returncode}{reason}")
 
     def _hear_complaints(self) -> None:
         """What the program says of itself is no console; its last words tell why it ended."""

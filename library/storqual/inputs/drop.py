@@ -135,19 +135,19 @@ class Drop(Shape):
 
     def to_json(self) -> dict[str, Any]:
         """The manifest as read, for run.json: sections with `on` only where it says something."""
-        found: dict[str, Any] = {}
+        manifest: dict[str, Any] = {}
         for section, entries in self.sections.items():
             if entries:
-                found[section] = [{**_on_json(entry.on), **entry.settings} for entry in entries]
+                manifest[section] = [{**_on_json(entry.on), **entry.settings} for entry in entries]
         if self.firmware:
-            found["firmware"] = [
+            manifest["firmware"] = [
                 {
                     **_on_json(image.on),
                     **image.model_dump(mode="json", by_alias=True, exclude={"on"}, exclude_none=True),
                 }
                 for image in self.firmware
             ]
-        return found
+        return manifest
 
 
 def load_drop(path: Path) -> Drop:

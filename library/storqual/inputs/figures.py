@@ -113,8 +113,8 @@ def _problems(published: Published, document: Document) -> Iterator[str]:
         keys: Keys = ("assertions", number)
         ways = [way for way in _WAYS if getattr(assertion, way) is not None]
         if len(ways) != 1:
-            found = f"has {' and '.join(ways)}" if ways else "says no way to check it"
-            yield document.about(keys, f"this assertion {found}; it needs exactly one of {', '.join(_WAYS)}")
+            problem = f"has {' and '.join(ways)}" if ways else "says no way to check it"
+            yield document.about(keys, f"this assertion {problem}; it needs exactly one of {', '.join(_WAYS)}")
             continue
         yield from _assertion_problems(assertion, figures, keys, document)
 
@@ -134,8 +134,8 @@ def _figure_problems(figure: Figure, published: Published, keys: Keys, document:
     if (figure.values is None) != (figure.at is None):
         yield document.about(keys, f"figure {figure.id!r} needs both `values` and `at`, or neither")
     elif figure.values is not None and figure.at is not None and len(figure.values) != len(figure.at):
-        found = f"figure {figure.id!r} has {len(figure.values)} values and {len(figure.at)} labels"
-        yield document.about((*keys, "values"), f"{found}; it needs one value for each label")
+        problem = f"figure {figure.id!r} has {len(figure.values)} values and {len(figure.at)} labels"
+        yield document.about((*keys, "values"), f"{problem}; it needs one value for each label")
     if figure.configuration is not None and figure.configuration not in published.configurations:
         sentence = unknown("configuration", figure.configuration, published.configurations)
         yield document.about((*keys, "configuration"), sentence)

@@ -31,7 +31,7 @@ def lab_folders(inventories: Sequence[str | Path]) -> list[str]:
     A run records them: what `waivers.yml` means must not hang on the folder in which somebody publishes it.
     """
     sources = [Path(source).absolute() for source in inventories]
-    return list(dict.fromkeys(str(one if one.is_dir() else one.parent) for one in sources if one.exists()))
+    return list(dict.fromkeys(str(path if path.is_dir() else path.parent) for path in sources if path.exists()))
 
 
 def find_drop(name: str, inventories: Sequence[Path]) -> Path:

@@ -41,21 +41,21 @@ class _Written(GenerateJsonSchema):
 @cache
 def _meanings() -> Mapping[str, Mapping[str, str]]:
     """By model and key, as it is written; the key `` is the model itself."""
-    told: Mapping[str, Mapping[str, str]] = json.loads(_MEANINGS.read_text(encoding="utf-8"))
-    return told
+    meanings: Mapping[str, Mapping[str, str]] = json.loads(_MEANINGS.read_text(encoding="utf-8"))
+    return meanings
 
 
 def _of_model(model: type[BaseModel]) -> Json:
     schema = model.model_json_schema(by_alias=True, schema_generator=_Written)
     for name, part in ((model.__name__, schema), *schema.get("$defs", {}).items()):
-        told = _meanings().get(name, {})
-        if told.get(""):
-            part["description"] = told[""]
+        meanings = _meanings().get(name, {})
+        if meanings.get(""):
+            part["description"] = meanings[""]
         for key, value in part.get("properties", {}).items():
             # parameters of a workload are those of `defaults`
-            said = told.get(key) or (_meanings()["Workload"].get(key) if name == "Parameters" else None)
-            if "description" not in value and said:
-                value["description"] = said
+            meaning = meanings.get(key) or (_meanings()["Workload"].get(key) if name == "Parameters" else None)
+            if "description" not in value and meaning:
+                value["description"] = meaning
             if "default" in value:
                 _write_default(value)
     return schema

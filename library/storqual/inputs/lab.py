@@ -97,8 +97,8 @@ def _other_groups(sources: Sequence[Path]) -> Iterator[str]:
         named = [group for group in groups if group == "all" or (group, "hosts") in document.lines]
         named = [group for group in named if group != GROUP]
         if named:
-            found = f"no host is in the group `{GROUP}`; this file has {' and '.join(f'`{one}`' for one in named)}"
-            yield document.about((named[0],), f"{found}; {_REMEDY}")
+            text = f"no host is in the group `{GROUP}`; this file has {' and '.join(f'`{group}`' for group in named)}"
+            yield document.about((named[0],), f"{text}; {_REMEDY}")
 
 
 def _doubled_keys(sources: Sequence[Path]) -> Iterator[str]:
@@ -316,15 +316,15 @@ class _Use:
 
 def _uses(document: Document) -> list[_Use]:
     """Every `storqual_...` variable of a file with its lines, in one pass."""
-    found: dict[Keys, _Use] = {}
+    uses: dict[Keys, _Use] = {}
     for keys, line in document.lines.items():
         for depth, step in enumerate(keys):
             if isinstance(step, str) and step.startswith("storqual_"):
                 top = keys[: depth + 1]
-                use = found.setdefault(top, _Use(document, top, {}))
+                use = uses.setdefault(top, _Use(document, top, {}))
                 use.lines[(step, *keys[depth + 1 :])] = line
                 break
-    return list(found.values())
+    return list(uses.values())
 
 
 def _files(sources: Sequence[Path]) -> Iterator[Path]:

@@ -156,16 +156,16 @@ def _refused(document: Document, waivers: Sequence[Waiver], gate: Gate, today: d
     rules = gate.waivers
     for number, waiver in enumerate(waivers):
 
-        def wrong(key: str, found: object, expected: str, number: int = number) -> str:
+        def wrong(key: str, value: object, expected: str, number: int = number) -> str:
             keys = ("waivers", number, key)
-            return document.about(keys, f"waivers[{number}].{key} is {found}; gate {gate.name} allows {expected}")
+            return document.about(keys, f"waivers[{number}].{key} is {value}; gate {gate.name} allows {expected}")
 
         ahead = (waiver.expiry - today).days
         if rules.max_days is not None and ahead > rules.max_days:
             yield wrong("expiry", f"{waiver.expiry}, {ahead} days ahead", f"at most {rules.max_days} days")
         if rules.max_loss is not None and (waiver.max_loss is None or waiver.max_loss > rules.max_loss):
-            found = "missing" if waiver.max_loss is None else format_percent(waiver.max_loss)
-            yield wrong("max_loss", found, f"at most {format_percent(rules.max_loss)}")
+            loss = "missing" if waiver.max_loss is None else format_percent(waiver.max_loss)
+            yield wrong("max_loss", loss, f"at most {format_percent(rules.max_loss)}")
         if rules.owners and not any(fnmatchcase(waiver.owner, pattern) for pattern in rules.owners):
             yield wrong("owner", shown(waiver.owner), f"owners that match {' or '.join(rules.owners)}")
         if rules.reference is not None and not re.fullmatch(rules.reference, waiver.reference):
@@ -200,14 +200,14 @@ def key_blob(line: str) -> bytes:
 
 def _fields(blob: bytes) -> list[bytes]:
     """The strings of an SSH key (RFC 4251, section 5: four bytes of length, then the bytes); [] when it is torn."""
-    found = []
+    strings = []
     while blob:
         length = int.from_bytes(blob[:4], "big")
         if len(blob) < 4 + length:
             return []
-        found.append(blob[4 : 4 + length])
+        strings.append(blob[4 : 4 + length])
         blob = blob[4 + length :]
-    return found
+    return strings
 
 
 def fingerprint(line: str) -> str:
@@ -294,15 +294,15 @@ def signature_warnings(
     trust = _trust(keys)
     if trust is None:
         return
-    asked = (load_gate(gate).signatures if gate is not None else ()) or DEFAULT_ROLES
-    wanted = dict.fromkeys(role for one in trust.require if _fits(one, drop, suite, benches) for role in one.roles)
-    lacking = [role for role in wanted if role not in asked]
+    signers = (load_gate(gate).signatures if gate is not None else ()) or DEFAULT_ROLES
+    wanted = dict.fromkeys(role for rule in trust.require if _fits(rule, drop, suite, benches) for role in rule.roles)
+    lacking = [role for role in wanted if role not in signers]
     if lacking:
         has = f"{gate} asks for" if gate is not None else "without a gate policy the run asks for"
-        told = f"{keys} requires a signature as {' and '.join(lacking)}, and {has} {' and '.join(asked)} only"
-        roles = ", ".join(dict.fromkeys((*asked, *lacking)))
+        problem = f"{keys} requires a signature as {' and '.join(lacking)}, and {has} {' and '.join(signers)} only"
+        roles = ", ".join(dict.fromkeys((*signers, *lacking)))
         where = gate or "gate.yml beside the inventory"
-        yield f"nobody could sign this run: {told}; set `signatures: [{roles}]` in {where} before it is measured"
+        yield f"nobody could sign this run: {problem}; set `signatures: [{roles}]` in {where} before it is measured"
 
 
 def role_warnings(inventories: Sequence[Path], gate: Gate, path: Path) -> Iterator[str]:
@@ -312,10 +312,10 @@ def role_warnings(inventories: Sequence[Path], gate: Gate, path: Path) -> Iterat
     there = dict.fromkeys(role for key in trust.keys for role in key.role) if trust is not None else {}
     for role in gate.signatures if there else ():
         if role not in there:
-            told = (
+            problem = (
                 f"a signature as {role} is asked for, and no key in {keys} has that role{did_you_mean(role, there)}"
             )
-            yield read_yaml(path).about(("signatures",), told)
+            yield read_yaml(path).about(("signatures",), problem)
 
 
 def _keys(inventories: Sequence[Path]) -> Path:
@@ -330,6 +330,6 @@ def _trust(keys: Path) -> Trust | None:
         return None
 
 
-def _fits(one: PolicyRequirement, drop: str, suite: str, benches: Sequence[str]) -> bool:
-    named = fnmatchcase(drop, one.drop) and fnmatchcase(suite, one.suite)
-    return named and any(fnmatchcase(bench, one.bench) for bench in benches)
+def _fits(rule: PolicyRequirement, drop: str, suite: str, benches: Sequence[str]) -> bool:
+    named = fnmatchcase(drop, rule.drop) and fnmatchcase(suite, rule.suite)
+    return named and any(fnmatchcase(bench, rule.bench) for bench in benches)

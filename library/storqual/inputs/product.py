@@ -50,7 +50,9 @@ class Product(Shape):
         """Whether it is about this adapter of an inventory and the drives behind it."""
         drives = [str(drive.get("model") or "") for drive in adapter.get("drives") or ()]
         own = self.adapter is None or fnmatch.fnmatchcase(str(adapter.get("model") or ""), self.adapter)
-        theirs = self.drive is None or (bool(drives) and all(fnmatch.fnmatchcase(one, self.drive) for one in drives))
+        theirs = self.drive is None or (
+            bool(drives) and all(fnmatch.fnmatchcase(model, self.drive) for model in drives)
+        )
         return own and theirs
 
 
@@ -88,7 +90,7 @@ def product_files(suite: Path, names: Sequence[str]) -> dict[str, Path]:
 def read_products(
     suite: Suite, path: Path, document: Document, *, new: bool = True
 ) -> tuple[dict[str, Product], list[str]]:
-    found: dict[str, Product] = {}
+    products: dict[str, Product] = {}
     problems: list[str] = []
     for name in suite.products:
         file = product_file(path, name)
@@ -103,19 +105,19 @@ def read_products(
             product, wrong = None, problem.problems
         problems += wrong
         if product is not None:
-            found[name] = product
-    stated = {limit.metric for product in found.values() for limit in product.limits}
+            products[name] = product
+    stated = {limit.metric for product in products.values() for limit in product.limits}
     for number, criterion in enumerate(suite.criteria):
         if criterion.against == AGAINST and not problems and criterion.metric not in stated:
             keys = ("criteria", number)
             sheets = ", ".join(suite.products)
-            told = (
+            sentence = (
                 f"no spec sheet of this suite states a limit of {criterion.metric}; it names {sheets}"
                 if sheets
                 else f"{criterion.metric} is judged against spec sheets; name them under `products`"
             )
-            problems.append(document.about(keys, told))
-    return found, problems
+            problems.append(document.about(keys, sentence))
+    return products, problems
 
 
 def _sheet_problems(product: Product, document: Document) -> Iterator[str]:
@@ -134,8 +136,8 @@ def _sheet_problems(product: Product, document: Document) -> Iterator[str]:
                 _ = None if text is None else limit_value(text, limit.metric)
             except ValueError as problem:
                 units = " or ".join(fitting_units(facts.unit)) or "no unit"
-                told = f"{name} {shown(text)} for {facts.name} ({units})"
-                yield document.problem((*keys, name), told, str(problem))
+                value = f"{name} {shown(text)} for {facts.name} ({units})"
+                yield document.problem((*keys, name), value, str(problem))
 
 
 def criteria_at(
@@ -151,9 +153,9 @@ def criteria_at(
         if criterion.is_asked(profile) and applies(criterion, point.workload, point.factors, point.adapter)
     )
     return tuple(
-        one
+        criterion
         for rule in rules
-        for one in (_by_product(rule, point, adapter, suite.sheets) if rule.against == AGAINST else (rule,))
+        for criterion in (_by_product(rule, point, adapter, suite.sheets) if rule.against == AGAINST else (rule,))
     )
 
 
@@ -173,8 +175,8 @@ def _by_product(
     ]
     if not limits:
         model = adapter.get("model") or "this adapter"
-        told = f"the spec sheet {', '.join(of_model)} states no limit of {rule.metric} for this point"
-        yield replace(rule, unstated=told if of_model else f"there is no spec sheet of {model}")
+        sentence = f"the spec sheet {', '.join(of_model)} states no limit of {rule.metric} for this point"
+        yield replace(rule, unstated=sentence if of_model else f"there is no spec sheet of {model}")
     for name, product, limit in limits:
         low, high = (None if text is None else limit_value(text, rule.metric) for text in (limit.min, limit.max))
         source = ", ".join(filter(None, [product.source, limit.source]))
@@ -183,5 +185,5 @@ def _by_product(
 
 
 def _is_at(limit: ProductLimit, point: PointLike) -> bool:
-    named = not limit.workloads or any(fnmatch.fnmatchcase(point.workload, one) for one in limit.workloads)
+    named = not limit.workloads or any(fnmatch.fnmatchcase(point.workload, pattern) for pattern in limit.workloads)
     return named and all(point.factors.get(name) in levels for name, levels in limit.at.items())

@@ -94,10 +94,10 @@ def published_figure(reference: str, metric: str) -> PublishedValue:
 
     Raises BadInputError for a figure that is not there, ValueError for one that is of another metric or of none.
     """
-    found = published_value(reference)
-    if found.metric != metric:
-        raise ValueError(f"a figure of {metric} (that one is of {found.metric or 'no metric'})")
-    return found
+    figure = published_value(reference)
+    if figure.metric != metric:
+        raise ValueError(f"a figure of {metric} (that one is of {figure.metric or 'no metric'})")
+    return figure
 
 
 def limits_from(
@@ -107,9 +107,9 @@ def limits_from(
 
     Raises as `published_figure`, and ValueError for limits that are no percentages.
     """
-    found = published_figure(reference, metric)
-    least, most = (None if text is None else found.value * _share(text) for text in (low, high))
-    return least, most, found.source
+    figure = published_figure(reference, metric)
+    least, most = (None if text is None else figure.value * _share(text) for text in (low, high))
+    return least, most, figure.source
 
 
 def _share(text: str) -> float:

@@ -124,13 +124,13 @@ def _told(shape: type[Shape], document: Document, data: object, error: ErrorDeta
         text = f" ({missing.description})" if missing is not None and missing.description else ""
         return document.about(keys[:-1], f"key {str(keys[-1])!r}{text} is missing{_inside(keys[:-1])}")
     of_key = error["loc"][-1:] == (_OF_KEY,) != tuple(keys[-1:])
-    found = shown(keys[-1]) if of_key else shown(_at(data, keys))
+    value = shown(keys[-1]) if of_key else shown(_at(data, keys))
     if _is_secret(owner, keys):
-        found = "a value that is not shown"
-    if kind == "value_error" and found == shown({"": ""}):
+        value = "a value that is not shown"
+    if kind == "value_error" and value == shown({"": ""}):
         # the mapping is one; what is wrong is inside it
         return document.about(keys, f"{_path(keys)}: expected {_expected(error)}")
-    return document.problem(keys, f"{found}{_inside(keys)}", _expected(error))
+    return document.problem(keys, f"{value}{_inside(keys)}", _expected(error))
 
 
 def _is_secret(owner: type[Shape] | None, keys: Sequence[str | int]) -> bool:

@@ -432,7 +432,7 @@ class Suite(Shape):
     def under(self, name: str) -> "Suite":
         """The suite with what the profile `name` has of levels and criteria, and with the settings that it varies."""
         profile = self.profiles[name]
-        asked = {number: one for number, one in enumerate(self.criteria) if one.is_asked(name)}
+        criteria = {number: criterion for number, criterion in enumerate(self.criteria) if criterion.is_asked(name)}
         vary = self.vary if profile.vary is None else profile.vary
         workloads = {
             name: workload.model_copy(
@@ -445,8 +445,8 @@ class Suite(Shape):
             )
             for name, workload in self.workloads.items()
         }
-        suite = self.model_copy(update={"workloads": workloads, "vary": vary, "criteria": tuple(asked.values())})
-        suite._numbers = tuple(asked)  # noqa: SLF001 - its own
+        suite = self.model_copy(update={"workloads": workloads, "vary": vary, "criteria": tuple(criteria.values())})
+        suite._numbers = tuple(criteria)  # noqa: SLF001 - its own
         return suite
 
     def only(self, *parts: str) -> "Suite":
@@ -462,9 +462,9 @@ class Suite(Shape):
     def numbered(self) -> Iterable[tuple[int, Criterion]]:
         return zip(range(len(self.criteria)) if self._numbers is None else self._numbers, self.criteria, strict=True)
 
-    def profile_name(self, asked: str | None = None) -> str:
+    def profile_name(self, name: str | None = None) -> str:
         """The profile to use: the one asked for, else the default, else `quick`, else the first."""
-        return asked or self.default_profile or ("quick" if "quick" in self.profiles else next(iter(self.profiles)))
+        return name or self.default_profile or ("quick" if "quick" in self.profiles else next(iter(self.profiles)))
 
     @property
     def sheets(self) -> Mapping[str, Any]:

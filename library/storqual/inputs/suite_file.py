@@ -83,7 +83,7 @@ def read_suite(path: Path, *, profile: str | None = None, new: bool = True) -> t
         *(_doubtful_limits(looked_at, document) if new else ()),
     ]
     sheets: Mapping[str, Product] = {}
-    if suite is not None and (suite.products or any(one.against == AGAINST for one in suite.criteria)):
+    if suite is not None and (suite.products or any(criterion.against == AGAINST for criterion in suite.criteria)):
         sheets, wrong = read_products(suite, path, document, new=new)
         problems += wrong
     if suite is None or problems:
@@ -101,13 +101,13 @@ def read_suite(path: Path, *, profile: str | None = None, new: bool = True) -> t
 
 
 def _requirements(suite: Suite) -> Mapping[str, Requirement]:
-    found = dict(suite.requirements)
+    requirements = dict(suite.requirements)
     for trial in suite.trials:
         for name in trial.requirement:
-            before = found.get(name, Requirement())
+            before = requirements.get(name, Requirement())
             checks = dict.fromkeys((*before.checks, f"trials.{trial.fault}"))
-            found[name] = before.model_copy(update={"checks": tuple(checks)})
-    return found
+            requirements[name] = before.model_copy(update={"checks": tuple(checks)})
+    return requirements
 
 
 def _part_problems(document: Document) -> Iterator[str]:
@@ -178,10 +178,10 @@ def _workload_problems(suite: Suite, document: Document) -> Iterator[str]:
         if workload.arrivals == "poisson" and workload.load is not None:
             sentence = f"workload {name} has both `arrivals` and `load`; remove one of them"
             yield document.about((*keys, "arrivals"), sentence)
-        for told in _option_problems(workload):
-            option, _, rest = told.removeprefix("options.").partition(": found ")
-            found, _, expected = rest.partition(", expected ")
-            yield document.problem((*keys, "options", option), f"fio option {option} {found} in {name}", expected)
+        for problem in _option_problems(workload):
+            option, _, rest = problem.removeprefix("options.").partition(": found ")
+            value, _, expected = rest.partition(", expected ")
+            yield document.problem((*keys, "options", option), f"fio option {option} {value} in {name}", expected)
 
 
 def _option_problems(workload: Parameters) -> list[str]:
@@ -301,8 +301,8 @@ def _reference_problems(criterion: Criterion, document: Document, keys: Keys) ->
     try:
         limits_from(criterion.reference or "", criterion.metric, criterion.min, criterion.max)
     except BadInputError as problem:
-        for told in problem.problems:
-            yield document.about((*keys, "reference"), told)
+        for reason in problem.problems:
+            yield document.about((*keys, "reference"), reason)
     except ValueError as problem:
         yield document.problem((*keys, "reference"), f"{criterion.reference!r} for {criterion.name}", str(problem))
 
@@ -328,11 +328,11 @@ def _answer_problems(
         levels = {level for workload in chosen for level in workload.factors.get(criterion.over, ())}
         if criterion.linear_to not in levels or min(levels) >= criterion.linear_to:
             known = ", ".join(str(level) for level in sorted(levels)) or "none"
-            told = f"`linear_to` is {criterion.linear_to}, and the levels of {criterion.over} are {known}"
-            yield document.about((*keys, "linear_to"), f"{told}; it must be one of them, and not the smallest")
+            problem = f"`linear_to` is {criterion.linear_to}, and the levels of {criterion.over} are {known}"
+            yield document.about((*keys, "linear_to"), f"{problem}; it must be one of them, and not the smallest")
     if "load_steps" in facts.needs and not all(workload is _UNREAD or workload.load for workload in chosen):
-        told = f"{facts.name} needs a load that is raised up to a cap; name `workloads` that have such a `load`"
-        yield document.about((*keys, "metric"), told)
+        problem = f"{facts.name} needs a load that is raised up to a cap; name `workloads` that have such a `load`"
+        yield document.about((*keys, "metric"), problem)
         return
     sides = {side for workload in chosen for side in _sides(workload)}
     for need in facts.needs:
@@ -340,8 +340,8 @@ def _answer_problems(
         wanted = {name.split("_")[0] for name in need.split("|") if name.startswith(("read_", "write_"))}
         if wanted and sides and len(wanted) == len(need.split("|")) and not wanted & sides:
             lack, have = " or ".join(sorted(wanted)), " and ".join(sorted(sides))
-            told = f"{facts.name} needs {lack}s, and the workloads of this criterion only {have}"
-            yield document.about((*keys, "metric"), told)
+            problem = f"{facts.name} needs {lack}s, and the workloads of this criterion only {have}"
+            yield document.about((*keys, "metric"), problem)
             return
 
 
@@ -364,8 +364,8 @@ def _chosen(suite: Suite, criterion: Criterion) -> list[Workload]:
     return [workload for name, workload in suite.workloads.items() if applies(plain, name, {}, "")]
 
 
-def _profile_problems(suite: Suite, document: Document, asked: str | None) -> Iterator[str]:
-    for name, keys in ((asked, ("profiles",)), (suite.default_profile, ("default_profile",))):
+def _profile_problems(suite: Suite, document: Document, request: str | None) -> Iterator[str]:
+    for name, keys in ((request, ("profiles",)), (suite.default_profile, ("default_profile",))):
         if name not in (None, WHOLE) and name not in suite.profiles:
             yield document.about(keys, unknown("profile", str(name), suite.profiles))
     for name, profile in suite.profiles.items():
@@ -391,7 +391,7 @@ def _level_problems(suite: Suite, document: Document, name: str, profile: Profil
         known = {level for listed in having.values() for level in listed}
         for level in levels:
             if level not in known:
-                listed = ", ".join(format_level(factor, one) for one in sorted(known, key=str))
+                listed = ", ".join(format_level(factor, value) for value in sorted(known, key=str))
                 sentence = f"no workload has {factor} {format_level(factor, level)}, as profile {name} asks"
                 yield document.about(keys, f"{sentence}; their levels: {listed}" if known else sentence)
         for key, own in having.items():
@@ -423,8 +423,8 @@ def _varied_problems(vary: Mapping[str, Sequence[Any]], document: Document, insi
         setting = SETTINGS.get(name)
         if setting is None:
             form = "it is written section.name, as in a drop"
-            told = f"unknown setting {name!r}{did_you_mean(name, SETTINGS)}; {form}"
-            yield document.about((*inside, "vary", name), told)
+            sentence = f"unknown setting {name!r}{did_you_mean(name, SETTINGS)}; {form}"
+            yield document.about((*inside, "vary", name), sentence)
             continue
         for number, level in enumerate(levels):
             try:

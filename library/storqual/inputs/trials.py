@@ -102,8 +102,8 @@ def trial_problems(document: Document) -> Iterator[str]:
         named.append(((*keys, "load"), "load", trial.get("load"), list(loads)))
         sweeps = bool(_mapping(loads, str(trial.get("load"))).get("sweep"))
         if str(trial.get("load")) in loads and sweeps != (trial.get("fault") == SWEEP):
-            found = f"fault {trial.get('fault')} with load {trial.get('load')}"
-            yield document.problem((*keys, "load"), found, f"a load with `sweep: true` for {SWEEP}, and for no other")
+            pair = f"fault {trial.get('fault')} with load {trial.get('load')}"
+            yield document.problem((*keys, "load"), pair, f"a load with `sweep: true` for {SWEEP}, and for no other")
     tested = list(dict.fromkeys(str(trial.get("fault")) for trial in listed))
     for name in _mapping(document.data, "profiles"):
         profile = _mapping(_mapping(document.data, "profiles"), name)
@@ -140,8 +140,8 @@ def _load_problems(document: Document, name: str, given: dict[str, Any]) -> Iter
     if odd:
         yield document.problem(("loads", name), f"{odd[0]} bytes in load {name}", f"multiples of {SECTOR}")
     elif load.region // load.workers < max(*load.sizes, 128 * SECTOR):
-        found = f"a region of {load.region} bytes for {load.workers} workers in load {name}"
-        yield document.problem(("loads", name), found, "room for the largest write, and 64 KiB, for each worker")
+        region = f"a region of {load.region} bytes for {load.workers} workers in load {name}"
+        yield document.problem(("loads", name), region, "room for the largest write, and 64 KiB, for each worker")
     if load.longest > _LONGEST:
         yield document.problem(("loads", name, "longest"), f"{load.longest} bytes", f"at most {_LONGEST}")
     if load.reads + load.write_through >= 1:

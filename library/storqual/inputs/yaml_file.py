@@ -89,17 +89,17 @@ class Document:
     def line(self, keys: Sequence[str | int]) -> int:
         """The line of `keys`, or of the nearest thing around it."""
         for length in range(len(keys), -1, -1):
-            found = self.lines.get(tuple(keys[:length]))
-            if found is not None:
-                return found
+            number = self.lines.get(tuple(keys[:length]))
+            if number is not None:
+                return number
         return 1
 
     def about(self, keys: Sequence[str | int], sentence: str) -> str:
         return f"{self.name}:{self.line(keys)}: {sentence}"
 
-    def problem(self, keys: Sequence[str | int], found: str, expected: str) -> str:
+    def problem(self, keys: Sequence[str | int], value: str, expected: str) -> str:
         """The same about a value that is not what it should be."""
-        return self.about(keys, f"found {found}, expected {expected}")
+        return self.about(keys, f"found {value}, expected {expected}")
 
 
 class _Builder:
@@ -209,7 +209,7 @@ def parse_yaml(text: str, *, name: str, foreign_tags: bool = False) -> Document:
         raise _too_large(name, problem.problem_mark.line + 1) from None
     except MarkedYAMLError as problem:
         reason = " ".join(str(problem.problem or problem.context or "no YAML").split())
-        unclosed = next((told for start, told in _UNCLOSED.items() if reason.startswith(start)), None)
+        unclosed = next((message for start, message in _UNCLOSED.items() if reason.startswith(start)), None)
         marks = (problem.problem_mark, problem.context_mark)
         mark = next((mark for mark in (reversed(marks) if unclosed else marks) if mark is not None), None)
         where = f"{name}:{mark.line + 1}" if mark is not None else name

@@ -47,24 +47,24 @@ class Difference:
 
 def differences(first: Resolved, second: Resolved) -> list[Difference]:
     """Everything that two configurations of one bench declare differently, in a fixed order."""
-    one, two = dict(first.settings()), dict(second.settings())
-    keys = dict.fromkeys([*one, *two])
-    return [Difference(*key, one.get(key), two.get(key)) for key in keys if one.get(key) != two.get(key)]
+    left, right = dict(first.settings()), dict(second.settings())
+    keys = dict.fromkeys([*left, *right])
+    return [Difference(*key, left.get(key), right.get(key)) for key in keys if left.get(key) != right.get(key)]
 
 
-def change_cost(found: Iterable[Difference]) -> str:
+def change_cost(changes: Iterable[Difference]) -> str:
     """The costliest change; `none` when nothing differs."""
-    return max((difference.cost for difference in found), key=COSTS.index, default="none")
+    return max((difference.cost for difference in changes), key=COSTS.index, default="none")
 
 
-def interleavable(found: Sequence[Difference]) -> bool:
+def interleavable(changes: Sequence[Difference]) -> bool:
     """Whether arms can alternate inside a session: they are equal, or differ in what is switched in an instant."""
-    return all(difference.switchable or difference.between_batches for difference in found)
+    return all(difference.switchable or difference.between_batches for difference in changes)
 
 
-def switched_between_batches(found: Iterable[Difference]) -> bool:
+def switched_between_batches(changes: Iterable[Difference]) -> bool:
     """Whether arms that interleave do so batch by batch: a bench cannot reach what the control node switches."""
-    return any(difference.between_batches for difference in found)
+    return any(difference.between_batches for difference in changes)
 
 
 def switch_steps(before: Resolved, after: Resolved, drives: Iterable[str]) -> list[dict[str, Any]]:
@@ -74,25 +74,25 @@ def switch_steps(before: Resolved, after: Resolved, drives: Iterable[str]) -> li
     requests of its own.
     """
     wanted = set(drives)
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    steps: dict[tuple[str, str], dict[str, Any]] = {}
     for difference in differences(before, after):
         if difference.owner in wanted and difference.switchable:
             declared = after.drive[difference.owner]
             for name in (difference.name, *disturbed_by("drive", difference.name)):
                 if name in declared:
                     step = {"drive": difference.owner, "setting": name, "value": declared[name]}
-                    found[difference.owner, name] = step
-    return list(found.values())
+                    steps[difference.owner, name] = step
+    return list(steps.values())
 
 
 def undeclared(own: Resolved, other: Resolved) -> Mapping[str, Mapping[str, list[str]]]:
     """Settings that only the other arm declares: here they are to be as they were found. By section and owner."""
     mine = dict(own.settings())
-    found: dict[str, dict[str, list[str]]] = {}
+    settings: dict[str, dict[str, list[str]]] = {}
     for (section, owner, name), _ in other.settings():
         if (section, owner, name) not in mine:
-            found.setdefault(section, {}).setdefault(owner, []).append(name)
-    return found
+            settings.setdefault(section, {}).setdefault(owner, []).append(name)
+    return settings
 
 
 def spec_of(

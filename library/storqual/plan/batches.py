@@ -139,10 +139,10 @@ def batch_file(
         steps: dict[tuple[str, str], dict[str, Any]] = {}
         for drive in drives:
             for was in [state[drive.id]] if drive.id in state else peers:
-                found = switch_steps(
+                switches = switch_steps(
                     configurations[was].resolved, configurations[launch.configuration].resolved, [drive.id]
                 )
-                steps |= {(step["drive"], step["setting"]): step for step in found}
+                steps |= {(step["drive"], step["setting"]): step for step in switches}
             state[drive.id] = launch.configuration
         listed.append(
             {

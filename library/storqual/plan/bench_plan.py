@@ -93,14 +93,14 @@ class BenchPlan:
 
 
 def adapters_under_test(
-    bench: Bench, profile: Profile, suite: Suite, asked: Sequence[str] | None, drops: Sequence[Drop] = ()
+    bench: Bench, profile: Profile, suite: Suite, aliases: Sequence[str] | None, drops: Sequence[Drop] = ()
 ) -> list[str]:
     """The aliases under test: those asked for, else the inventory's choice, else adapters with claimed drives.
 
     A profile that names a number takes so many of the last kind: those first that can serve the whole suite, and of
     those different drivers before the same one again.
     """
-    for chosen in (asked, bench.under_test):
+    for chosen in (aliases, bench.under_test):
         if chosen is not None:
             return [alias for alias in bench.adapters if alias in chosen]
     claimed = [
@@ -193,7 +193,7 @@ def plan_bench(
             resolved=resolve(drop, bench, under_test, dict(combination)),
         )
         for arm, drop in drops.items()
-        for combination in (tuple(sorted((*one, *two))) for one in slow for two in instant)
+        for combination in (tuple(sorted((*outer, *inner))) for outer in slow for inner in instant)
     }
     measured = dict(configurations)
     first = {arm: next(c for c in configurations.values() if c.arm == arm) for arm in drops}
@@ -209,7 +209,7 @@ def plan_bench(
     sessions: list[PlannedSession] = []
     batches: list[dict[str, Any]] = []
     launched: Counter[str] = Counter()
-    took, arms = BenchTime(bench, profile, costs), [one.resolved for one in first.values()]
+    took, arms = BenchTime(bench, profile, costs), [configuration.resolved for configuration in first.values()]
     one_layout = all(arm.raid == arms[0].raid for arm in arms) and not any(n.startswith("raid.") for n in suite.vary)
     measuring = 0.0
     for session in plan_sessions(design, slow, part.sessions, prefix) if choice.placed else ():
@@ -259,7 +259,7 @@ def plan_bench(
         if not sessions[1:] or design.kind == "sessions":
             resolved, kept = first[session.arms[0]].resolved, one_layout and bool(sessions[1:])
             took.add_lines(provisioning(bench, resolved, session.change, costs, kept=kept))
-        patterns = [[one.placed.point.pattern for one in launched_here] for launched_here in parts]
+        patterns = [[launch.placed.point.pattern for launch in launched_here] for launched_here in parts]
         made_systems = sum(file_system_seconds(bench, each, profile) for each in patterns)
         took.add("creating file systems", made_systems, "their sizes and the write rate of a drive")
         took.add_change("instant", len(parts) if design.by_batch else 0, "switching arms between batches")
@@ -367,10 +367,10 @@ def _effort(
 ) -> Effort:
     """What more of it costs, for the campaign that goes on from the plan."""
     by_session = design.kind == "sessions"
-    each = [one.point.pattern.launch_seconds(profile, costs.launch) for one in placed]
+    seconds = [place.point.pattern.launch_seconds(profile, costs.launch) for place in placed]
     return Effort(
         by_session=by_session,
-        launch_s=sum(each) / max(len(each), 1),
+        launch_s=sum(seconds) / max(len(seconds), 1),
         block_s=2 * profile.idle + 1.0,
         session_s=costs.change.get(design.change, 0.0) + costs.session + provisioning_s,
         restore_s=restore_s,
@@ -383,7 +383,7 @@ def _effort(
 
 def _switches(configurations: Mapping[str, Configuration]) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """What sets a drive to a configuration, whichever it was in before; by configuration and drive."""
-    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    switches: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for name, wanted in configurations.items():
         for drive in wanted.resolved.drive:
             steps = {
@@ -392,8 +392,8 @@ def _switches(configurations: Mapping[str, Configuration]) -> dict[str, dict[str
                 for step in switch_steps(other.resolved, wanted.resolved, [drive])
             }
             if steps:
-                found.setdefault(name, {})[drive] = list(steps.values())
-    return found
+                switches.setdefault(name, {})[drive] = list(steps.values())
+    return switches
 
 
 def _point_count(profile: Profile, adapters: int, workloads: int) -> int | None:
@@ -412,7 +412,7 @@ def every_point(suite: Suite) -> list[Point]:
 
 def _varied(suite: Suite) -> list[dict[str, Any]]:
     slow, quick = combinations(suite.vary)
-    return [dict((*one, *two)) for one in slow for two in quick]
+    return [dict((*outer, *inner)) for outer in slow for inner in quick]
 
 
 def _start_of(arm: str, slow: Varied, quick: Sequence[Varied]) -> str:

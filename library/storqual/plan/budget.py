@@ -181,7 +181,7 @@ def known_noise(extract: bytes) -> dict[str, KnownNoise]:
                 sessions[entry["bench"]].append(entry["sd_session"])
     return {
         bench: KnownNoise(
-            *(statistics.median(found[bench]) if found[bench] else None for found in (launches, sessions))
+            *(statistics.median(spreads[bench]) if spreads[bench] else None for spreads in (launches, sessions))
         )
         for bench in {*launches, *sessions}
     }
@@ -253,11 +253,11 @@ class BenchTime:
 
     def lines(self, factor: float, more: Collection[TimeLine]) -> tuple[TimeLine, ...]:
         """All lines; what was added is the first part of a campaign that is expected to take `factor` of it."""
-        found = {key: factor * seconds for key, seconds in self._seconds.items()}
+        totals = {key: factor * seconds for key, seconds in self._seconds.items()}
         for line in more:
             key = (line.what, line.source)
-            found[key] = found.get(key, 0.0) + line.seconds
-        return tuple(TimeLine(what, seconds, source) for (what, source), seconds in found.items() if seconds)
+            totals[key] = totals.get(key, 0.0) + line.seconds
+        return tuple(TimeLine(what, seconds, source) for (what, source), seconds in totals.items() if seconds)
 
 
 def once(bench: Bench, arms: Sequence[Resolved], costs: Costs) -> tuple[TimeLine, ...]:

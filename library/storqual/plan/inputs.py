@@ -206,8 +206,8 @@ def _option_problems(request: PlanRequest, read: PlanInputs) -> Iterator[str]:
 def _consent_problems(consent: Sequence[str], benches: Sequence[Bench]) -> list[str]:
     """Words of a consent that are too short or end the name of nothing: they would be found out on the bench."""
     adapters = [adapter for bench in benches for adapter in bench.adapters.values()]
-    names = [name for one in adapters for name in (one.serial, one.pci) if name]
-    names += [name for one in adapters for drive in one.drives for name in (drive.id, drive.serial) if name]
+    names = [name for adapter in adapters for name in (adapter.serial, adapter.pci) if name]
+    names += [name for adapter in adapters for drive in adapter.drives for name in (drive.id, drive.serial) if name]
     rule = f"give the last characters of a drive's WWN, at least {CONSENT_DIGITS}"
     return [
         f"--consent: no WWN and no serial number in the inventory ends with {word!r}; {rule}"

@@ -65,7 +65,7 @@ def make_plan(request: PlanRequest) -> PlannedCampaign:
     whole, suite = read.suite, _part_of(read.suite.under(profile_name), request)
     read.suite = suite
     named = request.limit is not None or request.adapters is not None
-    left_out = [] if request.adapters is None else [one for one in read.aliases if one not in request.adapters]
+    left_out = [] if request.adapters is None else [alias for alias in read.aliases if alias not in request.adapters]
     arms = {arm: narrowed(file.drop, left_out) for arm, file in read.drops.items()}
     drops = tuple(arms.values())
     chosen = [
@@ -91,7 +91,7 @@ def make_plan(request: PlanRequest) -> PlannedCampaign:
     placed = [point for choice in choices for point in choice.placed]
     measured = {point for point in points_of(suite) if not request.points or point.name in request.points}
     outside = [point for point in points_of(whole) if point not in measured and suite.workloads]
-    skipped = [one for choice in choices for one in choice.skipped]
+    skipped = [entry for choice in choices for entry in choice.skipped]
     absent = [alias for alias in read.aliases if alias not in {alias for _, listed in chosen for alias in listed}]
     problems = list(criterion_problems(suite, read.suite_path, placed, skipped, outside, absent if named else ()))
     problems += launch_problems(suite, read.suite_path, chosen, read.facts[0])
@@ -139,9 +139,9 @@ def make_plan(request: PlanRequest) -> PlannedCampaign:
         for plan in plans
         for number, sentence in undecidable(plan, suite, profile)
     )
-    not_varied = {name: told for name, (_, told) in settings.items() if told}
+    not_varied = {name: notes for name, (_, notes) in settings.items() if notes}
     fixed = [
-        f"{bench}: {name} is not varied: {why}" for bench, told in not_varied.items() for name, why in told.items()
+        f"{bench}: {name} is not varied: {why}" for bench, notes in not_varied.items() for name, why in notes.items()
     ]
     fixed += unasked(suite) if request.facts is None else ()
     asked_for = (arms["candidate"].name, str(suite.name), [plan.bench.name for plan in plans])
@@ -188,7 +188,7 @@ def _absences(
     for bench in read.everywhere:
         if bench.name not in here:
             yield f"bench {bench.name}: --limit {request.limit} leaves it out"
-        elif bench.name not in {one.name for one, _ in chosen}:
+        elif bench.name not in {other.name for other, _ in chosen}:
             yield f"bench {bench.name}: it has no adapter {' or '.join(request.adapters or ())}"
         elif bench.name in idle:
             yield f"bench {bench.name}: {idle[bench.name]}"

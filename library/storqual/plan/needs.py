@@ -20,9 +20,9 @@ def needed_programs(plan: BenchPlan) -> list[dict[str, Any]]:
     A kernel or driver that the bench is to be booted with is one of no programs, with `boots`. Launches have
     `one_disk`: fio is given one disk for each drive, where a trial has a multipath device made over several.
     """
-    found: dict[tuple[str, ...], str] = {}
+    uses: dict[tuple[str, ...], str] = {}
     for programs, use in (*_of_batches(plan.batches), *_of_drops(plan)):
-        found.setdefault(tuple(programs), use)
+        uses.setdefault(tuple(programs), use)
     drivers = [spec["driver"] or {} for spec in plan.specs.values()]
     boots = {
         f"the {what} of the drop": None for driver in drivers for key, what in _BOOTED.items() if driver.get(key)
@@ -30,7 +30,7 @@ def needed_programs(plan: BenchPlan) -> list[dict[str, Any]]:
     return [
         *(
             {"programs": list(programs), "for": use, **({"one_disk": True} if use == _LAUNCHES else {})}
-            for programs, use in found.items()
+            for programs, use in uses.items()
         ),
         *({"programs": [], "for": use, "boots": True} for use in boots),
     ]

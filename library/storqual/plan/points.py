@@ -67,11 +67,11 @@ class Pattern:
         """Expected seconds of a launch: one fio process, or as many as a search for a cap usually takes."""
         runtime, steps = profile.runtime, 1
         if self.load is not None:
-            asked = LatencyCap(**self.load.to_batch(1))
+            cap = LatencyCap(**self.load.to_batch(1))
             steps = LOAD_STEPS
-            if asked.by == "iodepth" or self.values["iodepth"] > 1:
+            if cap.by == "iodepth" or self.values["iodepth"] > 1:
                 # half of them are near the cap, where a launch has to be long
-                runtime = (runtime + max(runtime, asked.runtime_s(asked.cap_ns))) / 2
+                runtime = (runtime + max(runtime, cap.runtime_s(cap.cap_ns))) / 2
         looked_s = self.readback_s(profile) / (READS_LOOKED_AT if self.reads_only else 1)
         return steps * (self.ramp(profile) + runtime + launch_cost) + looked_s
 

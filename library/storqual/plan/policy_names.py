@@ -37,7 +37,7 @@ class Names:
         folders = dict.fromkeys(folder.absolute() for folder in (path.parent, Path("suites"), suites_folder()))
         others = [_names_of(file) for folder in folders for file in sorted(folder.glob(f"*{_SUITE}"))]
         return Names(
-            criteria=dict.fromkeys([one.name for one in suite.criteria] + [n for _, ids in others for n in ids]),
+            criteria=dict.fromkeys([rule.name for rule in suite.criteria] + [n for _, ids in others for n in ids]),
             suites=dict.fromkeys([str(suite.name), *(name for name, _ in others)]),
             benches=[bench.name for bench in benches],
             adapters=dict.fromkeys(alias for bench in benches for alias in bench.adapters),
@@ -59,8 +59,8 @@ def _names_of(file: Path) -> tuple[str, list[str]]:
         data = None
     data = data if isinstance(data, dict) else {}
     criteria = data.get("criteria")
-    listed = [one for one in (criteria if isinstance(criteria, list) else [criteria]) if isinstance(one, dict)]
-    ids = [str(one.get("id") or one.get("metric")) for one in listed]
+    listed = [rule for rule in (criteria if isinstance(criteria, list) else [criteria]) if isinstance(rule, dict)]
+    ids = [str(rule.get("id") or rule.get("metric")) for rule in listed]
     return str(data.get("name") or file.name.removesuffix(_SUITE)), ids
 
 
@@ -86,8 +86,8 @@ def waiver_warnings(waivers: Sequence[Waiver], path: Path, names: Names) -> Iter
         place = (number,) if bare else ("waivers", number)
         if not names.has_criterion(waiver.criterion):
             near = did_you_mean(waiver.criterion, names.criteria)
-            told = f"this waiver accepts nothing: no suite has a criterion {waiver.criterion!r}{near}"
-            yield document.about((*place, "criterion"), told)
+            problem = f"this waiver accepts nothing: no suite has a criterion {waiver.criterion!r}{near}"
+            yield document.about((*place, "criterion"), problem)
         for key, there in known.items():
             pattern = str(getattr(waiver, key))
             if not any(fnmatchcase(name, pattern) for name in there):

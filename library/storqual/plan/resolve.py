@@ -76,73 +76,73 @@ def resolve(drop: Drop, bench: Bench, under_test: Sequence[str], varied: Mapping
     rule, then the exception. Raises BadInputError for a limit of commands that the driver of an adapter cannot have,
     and for a write cache of members that is declared twice.
     """
-    found = Resolved()
+    spec = Resolved()
     for section in ("driver", "os", "multipath"):
         for entry in drop.sections[section]:
             if is_for(entry.on, bench):
-                _merge(getattr(found, section), _with_files(entry.settings, drop.folder))
+                _merge(getattr(spec, section), _with_files(entry.settings, drop.folder))
     for entry in drop.sections["nvram"]:
         for alias in adapters_of(entry.on, bench, under_test):
-            found.nvram.setdefault(alias, {}).update(entry.settings)
+            spec.nvram.setdefault(alias, {}).update(entry.settings)
     for entry in drop.sections["drive"]:
         for drive in drives_of(entry.on, bench, under_test):
-            found.drive.setdefault(drive.id, {}).update(entry.settings)
+            spec.drive.setdefault(drive.id, {}).update(entry.settings)
     for entry in drop.sections["raid"]:
         for alias in adapters_of(entry.on, bench, under_test):
             if _owns_members(entry, bench, alias):
-                found.raid.append(
+                spec.raid.append(
                     {"adapter": alias, "tool": _tool(bench, alias), **_with_members(entry, bench, alias)}
                 )
     for entry in drop.sections["virtual"]:
-        _merge(found.virtual, _virtual(entry.settings, entry.on, bench, under_test))
-    found.firmware = [image for entry in drop.firmware for image in _firmware(entry, drop.folder, bench, under_test)]
+        _merge(spec.virtual, _virtual(entry.settings, entry.on, bench, under_test))
+    spec.firmware = [image for entry in drop.firmware for image in _firmware(entry, drop.folder, bench, under_test)]
     for name, value in (varied or {}).items():
-        _vary(found, name, value, bench, under_test)
-    _spread_disk_cache(found, bench, varied=DISK_CACHE in (varied or {}))
-    _spread_requests(found, bench, under_test)
-    _limit_commands(found, bench, under_test)
-    return found
+        _vary(spec, name, value, bench, under_test)
+    _spread_disk_cache(spec, bench, varied=DISK_CACHE in (varied or {}))
+    _spread_requests(spec, bench, under_test)
+    _limit_commands(spec, bench, under_test)
+    return spec
 
 
 DISK_CACHE = "raid.disk_cache"
 _WRITE_CACHE = {"enable": 1, "disable": 0}
 
 
-def _spread_disk_cache(found: Resolved, bench: Bench, *, varied: bool) -> None:
+def _spread_disk_cache(spec: Resolved, bench: Bench, *, varied: bool) -> None:
     """`raid.disk_cache` of a volume that md makes is the write cache of its members: `WCE`, which each drive keeps.
 
     Raises BadInputError where the drop says something else of a member; what a suite varies takes its place.
     """
     problems: list[str] = []
-    for volume in found.raid:
+    for volume in spec.raid:
         cache = volume.get("disk_cache")
         if cache not in _WRITE_CACHE or volume["tool"] != MD:
             continue
         on = _WRITE_CACHE[volume.pop("disk_cache")]
         for drive in volume["members"]:
-            own = found.drive.setdefault(drive, {})
-            if not varied and own.get("WCE", on) != on:
+            settings = spec.drive.setdefault(drive, {})
+            if not varied and settings.get("WCE", on) != on:
                 meant = f"raid.disk_cache {cache} means WCE={on} on member {drive}"
-                problems.append(f"{bench.name}: {meant}, but the drop declares WCE={own['WCE']} for it")
-            own["WCE"] = on
+                problems.append(f"{bench.name}: {meant}, but the drop declares WCE={settings['WCE']} for it")
+            settings["WCE"] = on
     if problems:
         raise BadInputError(problems)
 
 
-def _spread_requests(found: Resolved, bench: Bench, under_test: Sequence[str]) -> None:
+def _spread_requests(spec: Resolved, bench: Bench, under_test: Sequence[str]) -> None:
     """`os.nr_requests` is one word for all drives under test; what a drive declares itself holds."""
-    requests = found.os.pop("nr_requests", None)
+    requests = spec.os.pop("nr_requests", None)
     for alias in under_test if requests is not None else ():
         for drive in bench.adapters[alias].claimed:
-            found.drive.setdefault(drive.id, {}).setdefault("nr_requests", requests)
+            spec.drive.setdefault(drive.id, {}).setdefault("nr_requests", requests)
 
 
-def _limit_commands(found: Resolved, bench: Bench, under_test: Sequence[str]) -> None:
-    commands = found.driver.pop("can_queue", None)
+def _limit_commands(spec: Resolved, bench: Bench, under_test: Sequence[str]) -> None:
+    commands = spec.driver.pop("can_queue", None)
     problems: list[str] = []
     for alias in under_test if commands is not None else ():
         module = bench.adapters[alias].driver or "(no driver in the inventory)"
-        own = dict(found.driver.get("options", {}).get(module, {}))
+        options = dict(spec.driver.get("options", {}).get(module, {}))
         try:
             meant = command_limit(module, commands)
         except ValueError as problem:
@@ -151,12 +151,12 @@ def _limit_commands(found: Resolved, bench: Bench, under_test: Sequence[str]) ->
         problems += [
             (
                 f"{bench.name}: driver.can_queue {commands} means {module}.{name}={value}, but the drop "
-                f"declares {own[name]}"
+                f"declares {options[name]}"
             )
             for name, value in meant.items()
-            if own.get(name, value) != value
+            if options.get(name, value) != value
         ]
-        _merge(found.driver, {"options": {module: {**own, **meant}}})
+        _merge(spec.driver, {"options": {module: {**options, **meant}}})
     if problems:
         raise BadInputError(problems)
 
@@ -234,8 +234,8 @@ def unmatched(on: On, benches: Sequence[Bench]) -> Iterator[tuple[str, str, list
         if not any(_fits([pattern], model) for model in models):
             yield "model", pattern, list(dict.fromkeys(models))
     for text in on.drives or ():
-        found = [drive for bench in benches if (drive := find_drive(bench, text)) is not None]
-        if not any(drive.claim for drive in found):
+        matches = [drive for bench in benches if (drive := find_drive(bench, text)) is not None]
+        if not any(drive.claim for drive in matches):
             claimed = [
                 drive.id for bench in benches for adapter in bench.adapters.values() for drive in adapter.claimed
             ]
@@ -357,7 +357,7 @@ def _firmware(entry: Firmware, folder: str, bench: Bench, under_test: Sequence[s
         yield {"adapters": adapters, **image}
 
 
-def _vary(found: Resolved, qualified: str, value: object, bench: Bench, under_test: Sequence[str]) -> None:
+def _vary(spec: Resolved, qualified: str, value: object, bench: Bench, under_test: Sequence[str]) -> None:
     """Put one level of a varied setting in the drop's place, on everything under test."""
     section, _, name = qualified.partition(".")
     if qualified == "os.nr_requests":
@@ -368,10 +368,10 @@ def _vary(found: Resolved, qualified: str, value: object, bench: Bench, under_te
     owners["drive"] = [drive.id for adapter in adapters.values() for drive in adapter.claimed]
     if section in ("nvram", "drive"):
         for owner in owners[section]:
-            getattr(found, section).setdefault(owner, {})[name] = value
+            getattr(spec, section).setdefault(owner, {})[name] = value
     elif section == "raid":
-        for volume in found.raid:
+        for volume in spec.raid:
             # members are varied by their number
             volume[name] = volume[name][: int(str(value))] if qualified == MEMBERS else value
     else:
-        _merge(getattr(found, section), {name: value})
+        _merge(getattr(spec, section), {name: value})

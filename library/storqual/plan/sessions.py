@@ -72,11 +72,11 @@ def design_of(first: Resolved | None, second: Resolved, *, by_sessions: bool = F
     """
     if first is None:
         return Design("single", change_cost(differences(Resolved(), second)), ())
-    found = tuple(differences(first, second))
-    change = change_cost(found)
-    if interleavable(found) and not by_sessions:
-        return Design("interleaved", change, found)
-    return Design("sessions", "reboot" if by_sessions and change in ("none", "instant") else change, found)
+    changes = tuple(differences(first, second))
+    change = change_cost(changes)
+    if interleavable(changes) and not by_sessions:
+        return Design("interleaved", change, changes)
+    return Design("sessions", "reboot" if by_sessions and change in ("none", "instant") else change, changes)
 
 
 def split(vary: Mapping[str, Sequence[Any]]) -> tuple[list[Varied], list[Varied]]:
@@ -99,7 +99,7 @@ def combinations(vary: Mapping[str, Sequence[Any]]) -> tuple[list[Varied], list[
     slow, quick = split(
         {**plain, MEMBERS: list(dict.fromkeys(count for counts in bound.values() for count in counts))}
     )
-    return [one for one in slow if _go_together(dict(one), bound)], quick
+    return [varied for varied in slow if _go_together(dict(varied), bound)], quick
 
 
 def _go_together(levels: Mapping[str, Any], bound: Mapping[str, Sequence[int]]) -> bool:

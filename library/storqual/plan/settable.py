@@ -24,14 +24,14 @@ Facts = Mapping[str, Mapping[str, Any]]
 def read_facts(path: Path) -> tuple[Facts, bytes]:
     """The facts of a file, and its bytes. Raises BadInputError for one that is no answer of `storqual facts`."""
     wanted = "--facts takes the output of `storqual facts --deep --json`"
-    found, data = read_json(path, wanted)
+    fact_sets, data = read_json(path, wanted)
     try:
-        fits = bool(found) and all(isinstance(facts["drives"], list) for facts in found.values())
+        fits = bool(fact_sets) and all(isinstance(facts["drives"], list) for facts in fact_sets.values())
     except (KeyError, TypeError, AttributeError):
         fits = False
     if not fits:
         raise BadInputError([f"{path}: this file holds no facts; {wanted}"])
-    return found, data
+    return fact_sets, data
 
 
 def unasked(suite: Suite) -> Iterator[str]:
@@ -56,12 +56,12 @@ def settable(suite: Suite, bench: Bench, under_test: Sequence[str], facts: Facts
         for name, why in _fixed(suite.vary, entry) if entry.get("id") in mine else ():
             reasons.setdefault(name, []).append(f"{entry['id']} ({why})")
     vary = {name: levels for name, levels in suite.vary.items() if name not in reasons}
-    told = {
+    sentences = {
         name: f"not changeable on drive{'s' * (len(drives) > 1)} {', '.join(drives[:4])}"
         + (f" and {len(drives) - 4} more" if len(drives) > 4 else "")
         for name, drives in reasons.items()
     }
-    return (suite.model_copy(update={"vary": vary}) if told else suite), told
+    return (suite.model_copy(update={"vary": vary}) if sentences else suite), sentences
 
 
 def _fixed(vary: Mapping[str, Sequence[Any]], entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

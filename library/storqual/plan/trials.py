@@ -260,7 +260,7 @@ def plan_turns(
     )
     programs, no_program = plan_programs(suite, profile, seats, sessions, bench=bench.name)
     used = {trial.session for trial in trials} | {program.session for program in programs}
-    plan = TurnPlan(trials, programs, tuple(one for one in sessions if one[0] in used), (*no_trial, *no_program))
+    plan = TurnPlan(trials, programs, tuple(pair for pair in sessions if pair[0] in used), (*no_trial, *no_program))
     return plan if only is None else _one_trial(plan, *only)
 
 
@@ -368,7 +368,7 @@ def _one_trial(plan: TurnPlan, wanted: str, times: int) -> TurnPlan:
     """One trial, `times` times, in the first session of a bench; nothing where the plan has none of that id."""
     trial = next((trial for trial in plan.trials if trial.id == wanted), None)
     if trial is None:
-        return TurnPlan(left_out=plan.left_out, drawn=tuple(one.id for one in plan.trials))
+        return TurnPlan(left_out=plan.left_out, drawn=tuple(other.id for other in plan.trials))
     first = plan.sessions[0][0]
     again = [
         replace(trial, id=f"{trial.id}.r{number}", pair=f"{trial.pair}.r{number}", session=first)

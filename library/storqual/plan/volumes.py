@@ -75,13 +75,13 @@ def volumes_of(resolved: Resolved, alias: str) -> tuple[TargetVolume, ...]:
 def layouts_of(bench: Bench, under_test: Sequence[str], drops: Sequence[Drop]) -> Mapping[str, Layout]:
     """By adapter under test: what the drops of both arms make of its drives."""
     arms = [resolve(drop, bench, under_test) for drop in drops]
-    found = {}
+    layouts = {}
     for alias in under_test:
         by_arm = [volumes_of(resolved, alias) for resolved in arms]
         drives = {drive for volumes in by_arm for volume in volumes for drive in volume.drives}
         room = min((_room(bench, volume) for volumes in by_arm for volume in volumes), default=0)
-        found[alias] = Layout(min(map(len, by_arm), default=0), frozenset(drives), room)
-    return found
+        layouts[alias] = Layout(min(map(len, by_arm), default=0), frozenset(drives), room)
+    return layouts
 
 
 _OWN = 8 << 20

@@ -88,8 +88,8 @@ class IpmiBackend(_Backend):
 
 def parse_chassis_power(text: str) -> SwitchState:
     """`Chassis Power is on`; unknown for anything else."""
-    found = re.search(r"^Chassis Power is (on|off)\s*$", text, re.MULTILINE)
-    return _STATES[found.group(1)] if found else SwitchState.UNKNOWN
+    match = re.search(r"^Chassis Power is (on|off)\s*$", text, re.MULTILINE)
+    return _STATES[match.group(1)] if match else SwitchState.UNKNOWN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,8 +102,8 @@ class CommandBackend(_Backend):
     def state(self) -> SwitchState:
         if not self.commands.get("state"):
             return SwitchState.UNKNOWN
-        said = _called(self.commands["state"], self.remedy).stdout.split()
-        return _STATES.get(said[-1].lower() if said else "", SwitchState.UNKNOWN)
+        words = _called(self.commands["state"], self.remedy).stdout.split()
+        return _STATES.get(words[-1].lower() if words else "", SwitchState.UNKNOWN)
 
     def on(self) -> None:
         _called(self.commands["on"], self.remedy, limit_s=_SWITCH_ON_S)
@@ -139,8 +139,8 @@ class PdudaemonBackend(_Backend):
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         problems = []
         for outlet in self.outlets:
-            asked = urllib.parse.urlencode({"hostname": outlet.pdu, "port": outlet.port})
-            address = f"{self.url.rstrip('/')}/power/control/{word}?{asked}"
+            query = urllib.parse.urlencode({"hostname": outlet.pdu, "port": outlet.port})
+            address = f"{self.url.rstrip('/')}/power/control/{word}?{query}"
             try:
                 with opener.open(address, timeout=_CALL_S) as answer:
                     answer.read(1 << 16)
@@ -192,13 +192,13 @@ class RedfishBackend(_Backend):
                 output=log,
             )
             try:
-                found = json.loads(answer.read_text(encoding="utf-8"))
+                result = json.loads(answer.read_text(encoding="utf-8"))
             except (OSError, ValueError):
                 raise PowerBackendError(_no_answer(log)) from None
-        if not isinstance(found, dict) or found.get("failed"):
-            problem = found.get("message") if isinstance(found, dict) else found
+        if not isinstance(result, dict) or result.get("failed"):
+            problem = result.get("message") if isinstance(result, dict) else result
             raise PowerBackendError(f"redfish at {bmc.url}: {telling_line(str(problem))}")
-        return found
+        return result
 
 
 def _no_answer(log: Path) -> str:

@@ -96,31 +96,31 @@ def _ssh(bench: ReachedBench) -> dict[str, Any]:
     with suppress(StorqualError):
         known = _reservation(here.read())
         try:
-            said = bench.connection.run(lease_question(bench.state_dir), limit_s=_CALL_S)
+            answer = bench.connection.run(lease_question(bench.state_dir), limit_s=_CALL_S)
         except StorqualError as problem:
             return {**known, "ssh": f"{_SILENT}: {str(problem).splitlines()[0]}"}
-        return {**known, "ssh": "answers", **{key: value for key, value in _read_answer(said).items() if value}}
+        return {**known, "ssh": "answers", **{key: value for key, value in _read_answer(answer).items() if value}}
     return {}
 
 
-def _read_answer(said: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _read_answer(answer: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="storqual-lease-") as folder:
-        now, boot, lines = unpack_lease(said, Path(folder))
+        now, boot, lines = unpack_lease(answer, Path(folder))
         with suppress(StorqualError):
             # the bench's files with the bench's clock
-            found |= _reservation(LeaseBook(Path(folder), clock=lambda: now, boot_time=lambda: boot).read())
+            fields |= _reservation(LeaseBook(Path(folder), clock=lambda: now, boot_time=lambda: boot).read())
         with suppress(OSError, ValueError, KeyError):
             saved = json.loads((Path(folder) / "saved.json").read_text(encoding="utf-8"))
-            found["left_over"] = f"changed by run {saved['run']} since {saved['since']}, not restored"
+            fields["left_over"] = f"changed by run {saved['run']} since {saved['since']}, not restored"
     if lines[-1:] == ["held"]:
-        found["running"] = "something"
+        fields["running"] = "something"
         with suppress(ValueError, KeyError):
             holder = json.loads(lines[0])
-            found["running"] = f"{holder['block'] or holder['purpose']} of {holder['run']} since {holder['since']}"
+            fields["running"] = f"{holder['block'] or holder['purpose']} of {holder['run']} since {holder['since']}"
             # what it changed is what it measures
-            found.pop("left_over", None)
-    return found
+            fields.pop("left_over", None)
+    return fields
 
 
 def _reservation(lease: Lease) -> dict[str, Any]:

@@ -127,11 +127,11 @@ def step_fields(step: PowerStep) -> dict[str, Any]:
 def outcome_fields(action: str, reason: str, outcome: PowerOutcome) -> Mapping[str, Any]:
     boot = {"boot_id": outcome.boot.boot_id} if outcome.boot is not None else {}
     given = {"reason": reason} if reason else {}
-    told = {"state": str(outcome.state), "proven": outcome.proven, "conclusion": outcome.conclusion}
-    return {"action": action, **given, **told, **boot}
+    fields = {"state": str(outcome.state), "proven": outcome.proven, "conclusion": outcome.conclusion}
+    return {"action": action, **given, **fields, **boot}
 
 
 def step_line(name: str, step: PowerStep) -> str:
     """A step as a person reads it: what was answered, and beside it what the bench shows."""
-    asked = f"{step.backend}, {step.action}" if step.backend else step.action
-    return f"{name}: {asked}: {step.answer} ({step.evidence})"
+    request = f"{step.backend}, {step.action}" if step.backend else step.action
+    return f"{name}: {request}: {step.answer} ({step.evidence})"

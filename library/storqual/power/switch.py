@@ -150,9 +150,9 @@ def switch_on(
     `boot_limit_s`: how long a boot may take until it answers.
     """
     operation = _Operation(backends, evidence, tell, clock)
-    found = operation.reading()
-    if found.boot is not None:
-        return operation.end(found.boot, SwitchState.ON, proven=True, conclusion=f"it was on; {found.conclusion}")
+    reading = operation.reading()
+    if reading.boot is not None:
+        return operation.end(reading.boot, SwitchState.ON, proven=True, conclusion=f"it was on; {reading.conclusion}")
     boot = None
     if operation.shows_life() or SwitchState.ON in operation.ask_all().values():
         # it may be starting
@@ -177,10 +177,10 @@ def switch_off(
 ) -> PowerOutcome:
     """Take the power of a bench, by the next backend where one cannot do it, and leave it off."""
     operation = _Operation(backends, evidence, tell, clock)
-    found = operation.reading()
-    was_off = found.state == SwitchState.OFF
+    reading = operation.reading()
+    was_off = reading.state == SwitchState.OFF
     for backend in backends:
-        if operation.order_off(backend, found.boot).proven:
+        if operation.order_off(backend, reading.boot).proven:
             return operation.end(None, SwitchState.OFF, proven=True, conclusion=operation.silence())
         if was_off:
             # told once more all the same: a bench that hangs may be behind a controller that says off
@@ -231,9 +231,9 @@ def cycle(
     if boot is not None:
         outcome = operation.end(boot, SwitchState.ON, proven=True, conclusion=f"new boot {boot.boot_id} answers")
         return replace(outcome, off_by=tuple(off_by))
-    found = operation.reading(by_word=False)
-    conclusion = f"no new boot came; {found.conclusion}"
-    return replace(found, boot=None, conclusion=conclusion, off_by=tuple(off_by))
+    reading = operation.reading(by_word=False)
+    conclusion = f"no new boot came; {reading.conclusion}"
+    return replace(reading, boot=None, conclusion=conclusion, off_by=tuple(off_by))
 
 
 @dataclass(frozen=True)
@@ -317,17 +317,17 @@ class _Operation:
     def ask(self, backend: PowerBackend, *, repeated: bool = False) -> SwitchState | None:
         """What a backend says now, None without an answer; `repeated` ones are told where something changed."""
         try:
-            said: SwitchState | None = backend.state()
-            answer = str(said)
+            state: SwitchState | None = backend.state()
+            answer = str(state)
         except PowerBackendError as problem:
-            said, answer = None, str(problem)
+            state, answer = None, str(problem)
         self.look()
         # also where the bench changed and the answer did not: that is where they differ
-        told = (answer, self.seen is not None, self.shows_life())
-        if not repeated or self._last_told.get(backend.name) != told:
+        report = (answer, self.seen is not None, self.shows_life())
+        if not repeated or self._last_told.get(backend.name) != report:
             self.step(backend.name, "state", answer)
-        self._last_told[backend.name] = told
-        return said
+        self._last_told[backend.name] = report
+        return state
 
     def ask_all(self) -> dict[str, SwitchState | None]:
         return {backend.name: self.ask(backend, repeated=True) for backend in self._backends}
@@ -357,9 +357,9 @@ class _Operation:
             if taken or not insist or self._clock.monotonic() >= end:
                 return taken
             self.watch(_ASK_S)
-            said = self.ask(backend)
+            state = self.ask(backend)
             # it may have worked all the same; one that answers and fails twice will not do it
-            if said == wanted or (said is not None and tries > 1):
+            if state == wanted or (state is not None and tries > 1):
                 return True
             if wanted == SwitchState.ON and self.seen is not None:
                 return True
@@ -380,11 +380,11 @@ class _Operation:
                 break
             if min(self._silent_s(), self._clock.monotonic() - sent) < SILENCE_S:
                 continue
-            said = self.ask_all()
-            if SwitchState.ON in said.values() or self.shows_life():
+            states = self.ask_all()
+            if SwitchState.ON in states.values() or self.shows_life():
                 continue
             changed = any(
-                earlier[name] == SwitchState.ON and state == SwitchState.OFF for name, state in said.items()
+                earlier[name] == SwitchState.ON and state == SwitchState.OFF for name, state in states.items()
             )
             if alive or changed:
                 self.step("", "off", "proven: it fell silent, and no backend says on")
@@ -414,11 +414,11 @@ class _Operation:
                 return None
             if waiting and since >= _AUTOMATIC_S and not self.shows_life():
                 other = waiting.pop(0)
-                said = self.ask(other)
-                if said is None:
+                state = self.ask(other)
+                if state is None:
                     # a controller whose outlet was off starts for a minute
                     waiting.append(other)
-                elif said != SwitchState.ON:
+                elif state != SwitchState.ON:
                     self.order(other, SwitchState.ON)
                     end = self._clock.monotonic() + limit_s
             self._clock.sleep(_LOOK_S)
@@ -432,20 +432,20 @@ class _Operation:
         while True:
             self.look()
             if self._lives():
-                said = self.ask_all()
+                states = self.ask_all()
                 if self._lives():
-                    conclusion = self._shown() + self._differing(said)
+                    conclusion = self._shown() + self._differing(states)
                     return self.end(self.seen, SwitchState.ON, proven=True, conclusion=conclusion)
             elif self._silent_s() >= SILENCE_S:
-                said = self.ask_all()
+                states = self.ask_all()
                 if not self.shows_life():
                     break
             self._clock.sleep(_LOOK_S)
-        words = "".join(f"{name} says {state or 'nothing'}; " for name, state in said.items())
+        words = "".join(f"{name} says {state or 'nothing'}; " for name, state in states.items())
         conclusion = f"{words}{self.silence()}"
-        if SwitchState.ON in said.values():
+        if SwitchState.ON in states.values():
             return self.end(None, SwitchState.UNKNOWN, proven=False, conclusion=conclusion)
-        off = SwitchState.OFF in said.values()
+        off = SwitchState.OFF in states.values()
         state = SwitchState.OFF if off else SwitchState.UNKNOWN
         return self.end(None, state, proven=off and by_word, conclusion=conclusion)
 
@@ -454,8 +454,8 @@ class _Operation:
         return self.seen is not None or self._evidence.last_sign_s() < _FRESH_S
 
     @staticmethod
-    def _differing(said: dict[str, SwitchState | None]) -> str:
-        return "".join(f"; {name} says {state}" for name, state in said.items() if state == SwitchState.OFF)
+    def _differing(states: dict[str, SwitchState | None]) -> str:
+        return "".join(f"; {name} says {state}" for name, state in states.items() if state == SwitchState.OFF)
 
     def end(self, boot: Boot | None, state: SwitchState, *, proven: bool, conclusion: str) -> PowerOutcome:
         return PowerOutcome(boot, tuple(self._steps), state, proven, conclusion)

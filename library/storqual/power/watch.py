@@ -49,16 +49,16 @@ class BenchWatch:
         # the port of a virtual bench is another one after each start
         address = parse_ssh_address(self._ssh("-G", self._host, limit_s=_LOGIN_S) or "")
         if address is None:
-            said = self._ssh(self._host, QUESTION, limit_s=_LOGIN_S)
+            answer = self._ssh(self._host, QUESTION, limit_s=_LOGIN_S)
         elif not ssh_answers(address, _KNOCK_S):
             return None
         else:
             self._sign = self._clock()
-            said = self._patiently(QUESTION)
-        if said is None:
+            answer = self._patiently(QUESTION)
+        if answer is None:
             return None
         try:
-            boot = parse_boot(said)
+            boot = parse_boot(answer)
         except StorqualError:
             # half a line of a bench that goes down
             return None
@@ -69,19 +69,19 @@ class BenchWatch:
         return self._clock() - self._sign
 
     def uptime_s(self) -> float | None:
-        said = (self._patiently("cat /proc/uptime") or "").split()
+        words = (self._patiently("cat /proc/uptime") or "").split()
         try:
-            return float(said[0])
+            return float(words[0])
         except (IndexError, ValueError):
             return None
 
     def _patiently(self, command: str) -> str | None:
         """What a bench answers whose server says its name; the next login may take longer where this one was late."""
         limit_s, began = self._login_s, self._clock()
-        said = self._ssh(self._host, command, limit_s=limit_s)
-        late = said is None and self._clock() - began >= limit_s
+        answer = self._ssh(self._host, command, limit_s=limit_s)
+        late = answer is None and self._clock() - began >= limit_s
         self._login_s = min(2 * limit_s, _LONGEST_LOGIN_S) if late else limit_s
-        return said
+        return answer
 
     def _ssh(self, *given: str, limit_s: float) -> str | None:
         """What ssh prints; None where it fails or does not end in time."""

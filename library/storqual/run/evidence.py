@@ -242,9 +242,9 @@ def _batches(run: Run, samples: SampleCheck) -> Iterator[str]:
         elif event.kind == "block_finished":
             yield from _finished(run, event, samples)
         elif event.kind == "console_kept" and (raw := event.fields.get("recording")):
-            said = read_raw(run.path, raw["path"], raw["sha256"], unpack=False)
-            if isinstance(said, str):
-                yield f"{said} (it is the console of {event.bench})"
+            result = read_raw(run.path, raw["path"], raw["sha256"], unpack=False)
+            if isinstance(result, str):
+                yield f"{result} (it is the console of {event.bench})"
     for batch in samples.by_batch:
         if batch not in started:
             yield f"{SAMPLES}: has samples of batch {batch}, which was never started"

@@ -38,8 +38,8 @@ def _check(run: Run, bench: str) -> dict[str, object]:
 
 def _exposure(run: Run, bench: str, hangs: Sequence[Event]) -> Counter[str]:
     """How many launches, trials and programs each arm has made, those that hung included."""
-    arms = {one.id: one.arm for one in read_launches(run.path) if one.bench == bench}
-    arms.update({str(one["id"]): str(one["arm"]) for one in turns_of(run).records if one["bench"] == bench})
+    arms = {launch.id: launch.arm for launch in read_launches(run.path) if launch.bench == bench}
+    arms.update({str(turn["id"]): str(turn["arm"]) for turn in turns_of(run).records if turn["bench"] == bench})
     made = Counter(arms.values())
     # what hung and was cut off by it has left neither sample nor record
     made.update(event.text("arm") for event in hangs if event.fields.get("turn") not in arms)
@@ -74,7 +74,7 @@ def _evidence(run: Run, bench: str, hangs: Sequence[Event]) -> Iterator[str]:
     ended = first.text("ended_by") or "nothing: the bench is out of service"
     yield f"first in {where}, ended after {first.fields['seconds']:.0f} s by {ended}"
     adapters = (run.benches.get(bench) or {}).get("adapters") or {}
-    drivers = {str(one.get("driver") or "") for one in adapters.values()} - {""}
+    drivers = {str(adapter.get("driver") or "") for adapter in adapters.values()} - {""}
     for event in run.events_of("recovery_step"):
         if (event.bench, event.text("block")) != (bench, first.text("block")):
             continue

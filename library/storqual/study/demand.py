@@ -116,8 +116,8 @@ Ceilings = Mapping[tuple[str, str], Mapping[str, Any]]
 def read_adapter(bench: Mapping[str, Any], alias: str) -> Mapping[str, Any]:
     """What a bench of run.json read of one of its adapters before the first batch; nothing where it read none."""
     before = (bench.get("environment") or {}).get("before") or {}
-    found: Mapping[str, Any] = (before.get("adapters") or {}).get(alias) or {}
-    return found
+    adapter: Mapping[str, Any] = (before.get("adapters") or {}).get(alias) or {}
+    return adapter
 
 
 def known_ceiling(declared: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, float]:

@@ -126,7 +126,7 @@ def _exchange(reach: Reach) -> None:
     bench = reach.power.bench
     drive = bench.drive(reach.drive)
     other = f"{drive.device}{_OTHER}"
-    adapter = next(one for one in bench.adapters if drive in one.drives)
+    adapter = next(adapter for adapter in bench.adapters if drive in adapter.drives)
     limits: dict[str, Limit] = {}
     written: list[int] = []
 
@@ -140,8 +140,8 @@ def _exchange(reach: Reach) -> None:
         await monitor.ask("device_add", {**device_arguments(adapter, drive), **named})
 
     async def put_back(monitor: Monitor) -> None:
-        devices = [one for one in await monitor.ask("query-blockstats") if one.get("node-name") == other]
-        written.extend(int(one["stats"]["wr_operations"]) for one in devices)
+        devices = [device for device in await monitor.ask("query-blockstats") if device.get("node-name") == other]
+        written.extend(int(device["stats"]["wr_operations"]) for device in devices)
         await _remove_other(monitor, other)
         if await plug(monitor, bench, reach.drive, limits.get(reach.drive, Limit())):
             reach.tell("plugged", f"QEMU put {reach.drive} back")
@@ -164,7 +164,7 @@ def _exchange(reach: Reach) -> None:
 
 async def _remove_other(monitor: Monitor, other: str) -> None:
     """Take another drive out of a slot, if it came that far. Raises ToolError when it stays."""
-    there = {str(one["name"]) for one in await monitor.ask("qom-list", {"path": "/machine/peripheral"})}
+    there = {str(item["name"]) for item in await monitor.ask("qom-list", {"path": "/machine/peripheral"})}
     gone = ("device_del", {"id": other}, "DEVICE_DELETED", _EVENT_S)
     if other in there and not await monitor.ask_and_await(*gone, device=other):
         raise ToolError(f"{other} was not unplugged within {_EVENT_S:g} s")
@@ -282,9 +282,9 @@ def _resize(reach: Reach) -> None:
 
         reach.talk(resize)
         end, line = time.monotonic() + _EVENT_S, _SIZE.format(name=shlex.quote(reach.drive.removeprefix("0x")))
-        while (found := reach.connection.run(line).strip()) != str(size // _SECTOR):
+        while (count := reach.connection.run(line).strip()) != str(size // _SECTOR):
             if time.monotonic() > end:
-                raise ToolError(f"{reach.drive} has {found or 'no'} sectors for its initiator, not {size // _SECTOR}")
+                raise ToolError(f"{reach.drive} has {count or 'no'} sectors for its initiator, not {size // _SECTOR}")
             time.sleep(_LOOK_S)
 
     try:
@@ -300,32 +300,32 @@ async def mend(monitor: Monitor, bench: BenchDescription) -> list[str]:
     """Take back what a fault left whose campaign was ended in the middle; a sentence for each thing put right."""
     listed = await monitor.ask("query-named-block-nodes", {"flat": True})
     nodes = {str(node["node-name"]): node.get("image", {}).get("virtual-size") for node in listed}
-    limits, declared, told = await read_limits(monitor, bench), declared_limits(bench), []
+    limits, declared, sentences = await read_limits(monitor, bench), declared_limits(bench), []
     for drive in bench.drives:
         left = [name for name in (f"{drive.device}{end}" for end in (_FAULTY, _LOGGING)) if name in nodes]
         for name in left:
             path = f"/machine/peripheral/{drive.device}"
             await monitor.ask("qom-set", {"path": path, "property": "drive", "value": f"{drive.device}-file"})
             await monitor.ask("blockdev-del", {"node-name": name})
-            told.append(f"{name} was left beneath {drive.identity}, and was taken out")
+            sentences.append(f"{name} was left beneath {drive.identity}, and was taken out")
         other = f"{drive.device}{_OTHER}"
         if other in nodes:
             await _remove_other(monitor, other)
-            told.append(f"another drive was left in the slot of {drive.identity}, and was taken out")
+            sentences.append(f"another drive was left in the slot of {drive.identity}, and was taken out")
         node = f"{drive.device}-file"
         if nodes.get(node) == drive.size + _GROWTH:
             await monitor.ask("block_resize", {"node-name": node, "size": drive.size})
-            told.append(f"{drive.identity} was left larger, and has its size again")
+            sentences.append(f"{drive.identity} was left larger, and has its size again")
         limit = limits.get(drive.identity)
         if limit is None and await plug(monitor, bench, drive.identity, declared[drive.identity]):
-            told.append(f"{drive.identity} was left unplugged, and was put back")
+            sentences.append(f"{drive.identity} was left unplugged, and was put back")
         elif limit is not None and limit.iops == _LEAST_IOPS != declared[drive.identity].iops:
             await _limit(monitor, drive.device, declared[drive.identity])
-            told.append(f"{drive.identity} was left slow, and is as fast as declared")
+            sentences.append(f"{drive.identity} was left slow, and is as fast as declared")
     for alias, drive in ((adapter.alias, drive) for adapter in bench.adapters for drive in adapter.drives):
         if drive.first and await plug(monitor, bench, drive.identity, Limit(), alias):
-            told.append(f"the path of {drive.identity} through {alias} was left unplugged, and was put back")
-    return told
+            sentences.append(f"the path of {drive.identity} through {alias} was left unplugged, and was put back")
+    return sentences
 
 
 def _hang(reach: Reach) -> None:

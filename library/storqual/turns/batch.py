@@ -81,7 +81,7 @@ def _turns(
     for number, turn in enumerate(left, start=1):
         make = _trial if turn["kind"] == "trial" else _program
         try:
-            record, ends_session, told = make(run, planned, turn, bench)
+            record, ends_session, summary = make(run, planned, turn, bench)
         except (TurnLostError, ConnectionLostError) as problem:
             if not _may_be_lost(run, turn["id"]):
                 raise
@@ -89,8 +89,8 @@ def _turns(
             lost = {"turn": turn["id"], "rebooted": isinstance(problem, TurnLostError) and problem.rebooted}
             return finish_streamed(path, planned, "lost", str(problem), {"lost": lost})
         keep_record(path, planned, record, ends_session=ends_session)
-        rest = time_left.after(str(one["id"]) for one in left[number:])
-        say(f"{bench.name} {arm} | {turn['kind']} {turn['id']} | {told} | {rest}")
+        rest = time_left.after(str(other["id"]) for other in left[number:])
+        say(f"{bench.name} {arm} | {turn['kind']} {turn['id']} | {summary} | {rest}")
         if ends_session and turn is not left[-1]:
             return finish_streamed(path, planned, "lost", f"after {turn['id']} the bench is set up again")
     return finish_streamed(path, planned, "done", "")
@@ -128,8 +128,8 @@ def _program(
     live = LiveProgram(run.path, bench, batch, turn, boot=bench.connection.boot_id())
     record = live.run()
     counted = Counter(outcome for _, outcome, _ in record["tests"])
-    told = ", ".join(f"{outcome} {count}" for outcome, count in sorted(counted.items()))
-    why = "; ".join(filter(None, (told, *record["reasons"], *record["problems"][:1], record["recovered"])))
+    outcomes = ", ".join(f"{outcome} {count}" for outcome, count in sorted(counted.items()))
+    why = "; ".join(filter(None, (outcomes, *record["reasons"], *record["problems"][:1], record["recovered"])))
     return record, live.was_reset, f"{record['outcome']}: {why}"
 
 
@@ -140,7 +140,7 @@ def _alone(run: Path, bench: str, say: Callable[[str], None]) -> Iterator[None]:
     The bench's first batch file is what is locked: benches of one run work at the same time.
     """
     (run / TURNS).mkdir(exist_ok=True)
-    first = next(name for one in read_run(run).plan.sessions if one.bench == bench for name in one.batches)
+    first = next(name for entry in read_run(run).plan.sessions if entry.bench == bench for name in entry.batches)
     opened = os.open(run / BATCHES / f"{first}.json", os.O_RDONLY)
     try:
         try:

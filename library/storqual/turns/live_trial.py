@@ -248,10 +248,10 @@ class LiveTrial(LiveTurn):
 
     def _look_for_boot(self) -> str:
         """The bench's boot; the time for which it does not answer is not counted."""
-        asked = time.monotonic()
+        start = time.monotonic()
         boot = self._boot(_ANSWER_S)
         if not boot:
-            self._unreached += _LOOKS_OF_SILENCE * SILENCE_S + time.monotonic() - asked
+            self._unreached += _LOOKS_OF_SILENCE * SILENCE_S + time.monotonic() - start
         return boot
 
     def _act(self) -> None:

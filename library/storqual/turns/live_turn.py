@@ -115,11 +115,11 @@ class LiveTurn(ABC):
         # of an attempt before this one, on the same boot
         start = shlex.join([bench.python, bench.program, "start", file])
         command = f"{putting(file)} && rm -f {shlex.quote(spool)}* && {start}"
-        asked = json.dumps({**batch, "attempt": attempt}).encode()
-        status, said = bench.connection.call(command, data=asked, limit_s=_START_S)
+        request = json.dumps({**batch, "attempt": attempt}).encode()
+        status, output = bench.connection.call(command, data=request, limit_s=_START_S)
         if status:
-            told = said.splitlines() or [f"it ended with {status}"]
-            self._take({"kind": "end", "outcome": "stopped", "message": told[-1], "ios": 0})
+            lines = output.splitlines() or [f"it ended with {status}"]
+            self._take({"kind": "end", "outcome": "stopped", "message": lines[-1], "ios": 0})
             return ""
         self._spool = spool
         return spool
@@ -209,6 +209,6 @@ class LiveProgram(LiveTurn):
         for line in self._lines("reclaim", 2 * _SLACK_S):
             taken = line if line is not None and line["kind"] == "end" else taken
         if taken is None or taken["outcome"] != "done":
-            told = "no answer" if taken is None else taken["message"]
-            raise StorqualError(f"drive {self._planned.drive} cannot be taken back after a reset: {told}")
+            reason = "no answer" if taken is None else taken["message"]
+            raise StorqualError(f"drive {self._planned.drive} cannot be taken back after a reset: {reason}")
         return f"{why}; {how}, and the drive was stamped again"

@@ -20,8 +20,8 @@ _NO_UDEV = f"mkdir -p $(dirname {_ASIDE}) && dpkg-divert --quiet --local --renam
 
 def installed_version(connection: Connection, package: str) -> str:
     """The version of a package on the bench, empty where it is not installed."""
-    asked = f"dpkg-query -W -f='${{db:Status-Status}} ${{Version}}' {shlex.quote(package)} 2>/dev/null || true"
-    status, _, version = connection.run(asked).strip().partition(" ")
+    query = f"dpkg-query -W -f='${{db:Status-Status}} ${{Version}}' {shlex.quote(package)} 2>/dev/null || true"
+    status, _, version = connection.run(query).strip().partition(" ")
     return version if status == "installed" else ""
 
 

@@ -107,9 +107,9 @@ def active_paths(connection: Connection, drive: str) -> int:
 def await_paths(connection: Connection, drive: str, count: int) -> None:
     """Wait until the kernel uses so many paths of a drive. Raises ToolError when it does not."""
     end = time.monotonic() + _LIMIT_S
-    while (found := active_paths(connection, drive)) != count:
+    while (number := active_paths(connection, drive)) != count:
         if time.monotonic() > end:
-            raise ToolError(f"{found} paths of {drive} are active after {_LIMIT_S:g} s, {count} are expected")
+            raise ToolError(f"{number} paths of {drive} are active after {_LIMIT_S:g} s, {count} are expected")
         time.sleep(_LOOK_S)
 
 

@@ -192,10 +192,10 @@ class RecoveringAction(ActionBase):
             argv += shlex.split(str(options[name] or ""))
         argv += ["-p", str(options["port"])] if options["port"] else []
         try:
-            told = child.run([*argv, "-G", str(options["host"])], capture_output=True, text=True, timeout=LOGIN_S)
+            answer = child.run([*argv, "-G", str(options["host"])], capture_output=True, text=True, timeout=LOGIN_S)
         except (OSError, subprocess.TimeoutExpired):
             return None
-        return parse_ssh_address(told.stdout) if told.returncode == 0 else None
+        return parse_ssh_address(answer.stdout) if answer.returncode == 0 else None
 
     def _ask_anew(self, address: SshAddress | None) -> Boot:
         """Ask over a connection of its own: one that outlived the reboot would wait for a bench that is gone."""

@@ -68,15 +68,15 @@ def settle(connection: Connection, state_dir: str, places: BenchPlaces | None, *
     """
     lock = shlex.quote(f"{state_dir}/lock")
     ask = f"test ! -e {lock} || flock -w {_ASK_S:g} {lock} true && echo free || echo held"
-    end, told = time.monotonic() + _FREE_S, False
+    end, notice = time.monotonic() + _FREE_S, False
     while not _is_free(connection, ask, say):
         if time.monotonic() > end:
             raise ConnectionLostError(
                 f"{connection.host}: {lock} is still held after {_FREE_S:g} s; the file says by whom"
             )
-        if not told:
+        if not notice:
             say(f"{connection.host}: waiting until what runs there has ended")
-        told = True
+        notice = True
     maps, *changed = _left(connection, state_dir)
     for names, change in zip(changed, _PUT_RIGHT, strict=True):
         for name in dict.fromkeys(names.split()):
@@ -119,16 +119,16 @@ def _is_free(connection: Connection, ask: str, say: Callable[[str], None]) -> bo
 
 def _await_answer(connection: Connection, say: Callable[[str], None]) -> None:
     """Wait until the bench answers."""
-    end, told = time.monotonic() + _ANSWER_S, False
+    end, notice = time.monotonic() + _ANSWER_S, False
     while True:
         try:
             connection.run("true", limit_s=_ASK_S)
         except ConnectionLostError as problem:
             if time.monotonic() > end:
                 raise
-            if not told:
+            if not notice:
                 say(f"{connection.host} does not answer ({problem}); waiting for it")
-            told = True
+            notice = True
             time.sleep(_AGAIN_S)
         else:
             return

@@ -25,7 +25,7 @@ def limits_of_batch(run: Path, bench: str, batch: str) -> dict[str, int] | None:
     specs = document["provision"][bench]
     names = dict.fromkeys(str(turn["configuration"]) for turn in read_batch(run, batch)["turns"])
     wanted = [dict(specs[name]["virtual"].get("iops_limit") or {}) for name in names]
-    if any(one != wanted[0] for one in wanted):
+    if any(caps != wanted[0] for caps in wanted):
         raise StorqualError(f"batch {batch}: found launches of arms with different limits, expected one arm")
     return wanted[0]
 

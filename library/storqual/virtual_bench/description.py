@@ -282,7 +282,7 @@ def _with_paths(
     problems: _Problems, built: Sequence[EmulatedAdapter], adapters: Mapping[str, Adapter]
 ) -> tuple[EmulatedAdapter, ...]:
     """The adapters with the further paths to drives that stand on others, each behind its own drives."""
-    found = {adapter.alias: adapter for adapter in built}
+    by_alias = {adapter.alias: adapter for adapter in built}
     for adapter in built:
         for index, drive in enumerate(adapter.drives):
             where = f"storqual_adapters.{adapter.alias}.drives[{index}].paths"
@@ -295,17 +295,17 @@ def _with_paths(
                     where, "a drive of several paths has a WWN, and no `virtual` (a limit would be of one path)"
                 )
             for alias in adapters[adapter.alias].drives[index].other_adapters:
-                other = found.get(alias)
-                kinds = [DEVICES[one.device] for one in (adapter, other) if one]
+                other = by_alias.get(alias)
+                kinds = [DEVICES[side.device] for side in (adapter, other) if side]
                 if other in (None, adapter) or any(kind.namespaces or kind.controller for kind in kinds):
                     problems.add(where, f"expected other adapters of this bench with SCSI drives, found {alias!r}")
                     continue
-                target = sum(one.channel == 0 for one in other.drives)
+                target = sum(disk.channel == 0 for disk in other.drives)
                 path = replace(
                     drive, device=f"{alias}-{len(other.drives)}", channel=0, target=target, first=drive.device
                 )
-                found[other.alias] = replace(other, drives=(*other.drives, path))
-    return tuple(found.values())
+                by_alias[other.alias] = replace(other, drives=(*other.drives, path))
+    return tuple(by_alias.values())
 
 
 def _wired(
@@ -326,20 +326,20 @@ def _wired(
 
 def _fabrics(adapters: Iterable[EmulatedAdapter]) -> Mapping[str, list[str]]:
     """The aliases of the adapters of each fabric."""
-    found: dict[str, list[str]] = {}
+    aliases: dict[str, list[str]] = {}
     for adapter in adapters:
         if adapter.device in FABRICS:
-            found.setdefault(adapter.device, []).append(adapter.alias)
-    return found
+            aliases.setdefault(adapter.device, []).append(adapter.alias)
+    return aliases
 
 
 def _serials(description: BenchDescription) -> list[str]:
     """The serials that must differ: one of each NVMe controller, one of each other drive."""
-    found: list[str] = []
+    numbers: list[str] = []
     for adapter in description.adapters:
         serials = [drive.serial for drive in adapter.drives if drive.serial and not drive.first]
-        found += dict.fromkeys(serials) if DEVICES[adapter.device].namespaces else serials
-    return found
+        numbers += dict.fromkeys(serials) if DEVICES[adapter.device].namespaces else serials
+    return numbers
 
 
 def describe(name: str, adapters: Mapping[str, Any], virtual: Mapping[str, Any]) -> BenchDescription:

@@ -46,7 +46,7 @@ def routes(fabric: str, drive: Drive, ports: int) -> str:
     """
     if not drive.paths:
         return f"{drive.port}:{drive.port}" if isinstance(drive.port, int) else ""
-    pairs = [(one, other) for one in range(ports) for other in range(ports) if fabric == "fc" or one == other]
+    pairs = [(port, other) for port in range(ports) for other in range(ports) if fabric == "fc" or port == other]
     known = {_ends(fabric, *pair): f"{pair[0]}:{pair[1]}" for pair in pairs}
     ends = [
         (path.initiator, path.target) if isinstance(path, Route) else ("", "") for path in (drive.port, *drive.paths)

@@ -60,21 +60,21 @@ def wanted_limits(
 
 async def _inserted(monitor: Monitor) -> dict[str, Any]:
     """What QEMU says of each device with a medium, by its id."""
-    found = {}
+    devices = {}
     for batch in await monitor.ask("query-block"):
         # a drive with an id is named by it, one without by its place in QEMU's object tree
-        found[str(batch.get("qdev", "")).rsplit("/", 1)[-1]] = batch.get("inserted") or {}
-    return found
+        devices[str(batch.get("qdev", "")).rsplit("/", 1)[-1]] = batch.get("inserted") or {}
+    return devices
 
 
 async def read_limits(monitor: Monitor, description: BenchDescription) -> dict[str, Limit]:
     """The limits in force, by identity; a drive that is unplugged is missing."""
-    inserted, found = await _inserted(monitor), {}
+    inserted, limits = await _inserted(monitor), {}
     for drive in description.drives:
         state = inserted.get(drive.device)
         if state:
-            found[drive.identity] = Limit(int(state.get("iops", 0)), int(state.get("bps", 0)))
-    return found
+            limits[drive.identity] = Limit(int(state.get("iops", 0)), int(state.get("bps", 0)))
+    return limits
 
 
 async def _limit(monitor: Monitor, drive: EmulatedDrive, limit: Limit) -> None:

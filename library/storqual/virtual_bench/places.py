@@ -31,8 +31,8 @@ def make_private(folder: Path) -> None:
     for each in (folder.parent, folder):
         with suppress(FileExistsError):
             each.mkdir(mode=0o700, parents=True)
-        found = each.lstat()
-        if found.st_uid != os.getuid() or not each.is_dir() or each.is_symlink() or found.st_mode & 0o022:
+        status = each.lstat()
+        if status.st_uid != os.getuid() or not each.is_dir() or each.is_symlink() or status.st_mode & 0o022:
             raise StorqualError(f"{each} belongs to someone else or is writable by others; remove it and try again")
 
 

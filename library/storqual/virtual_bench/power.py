@@ -396,8 +396,8 @@ def change_drives(
         "limits": {identity: asdict(limit) for identity, limit in after.items()},
         "unplugged": [each.identity for each in description.drives if each.identity not in after],
         "diff": {
-            name: {identity: asdict(limit) for identity, limit in found.items()}
-            for name, found in (("before", before), ("after", after))
+            name: {identity: asdict(limit) for identity, limit in by_drive.items()}
+            for name, by_drive in (("before", before), ("after", after))
         },
     }
 

@@ -300,8 +300,8 @@ def choose_acceleration(image: BenchImage, counts_instructions: bool = False) ->
             return Acceleration(known["name"], known["reason"])
     except (OSError, ValueError, KeyError, TypeError):
         pass  # never probed, or by another version: probe again
-    found = _probe(image)
+    choice = _probe(image)
     fresh = store.with_suffix(f".{os.getpid()}")
-    fresh.write_text(json.dumps({"key": key, "name": found.name, "reason": found.reason}) + "\n", encoding="utf-8")
+    fresh.write_text(json.dumps({"key": key, "name": choice.name, "reason": choice.reason}) + "\n", encoding="utf-8")
     fresh.rename(store)
-    return found
+    return choice

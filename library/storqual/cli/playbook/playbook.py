@@ -40,8 +40,8 @@ _NO_PLAY = ("--help", "-h", "--version")
 
 def playbook_names() -> list[str]:
     """The playbooks that people run, in the order of the alphabet."""
-    found = {path.stem for path in (project_root() / "playbooks").glob("*.yml")}
-    return sorted(found - _OF_COMMANDS)
+    names = {path.stem for path in (project_root() / "playbooks").glob("*.yml")}
+    return sorted(names - _OF_COMMANDS)
 
 
 def _complete_name(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -82,7 +82,7 @@ def playbook_command(as_json: bool, name: str, options: tuple[str, ...]) -> int:
     needed = _NEEDED.get(chosen, ())
     known = [f"{each.partition('=')[0]}=" for each in needed]
     # a mapping may hold any of them
-    given = any(one[:1] in "@{" or any(name in one for name in known) for one in options)
+    given = any(option[:1] in "@{" or any(name in option for name in known) for option in options)
     if needed and not given and not set(options) & set(_NO_PLAY):
         ways = " or ".join(f"-e {each}" for each in needed)
         raise BadInputError([f"{known[0][:-1]} is needed: add {ways} to storqual playbook {chosen}"])

@@ -20,7 +20,7 @@ def record(path: Path, kind: str, fields: Mapping[str, Any]) -> Event:
     Raises BadInputError for any other kind, for fields that are not those of the kind, for a bench of another run,
     and behind the end of a run for all but a note.
     """
-    recorded = [name for name, one in EVENT_KINDS.items() if one.recorded]
+    recorded = [name for name, entry in EVENT_KINDS.items() if entry.recorded]
     if kind not in recorded:
         who = "which another command writes itself" if kind in EVENT_KINDS else "which is none"
         raise BadInputError([f"found kind {kind!r}, {who}; expected one of {', '.join(recorded)}"])

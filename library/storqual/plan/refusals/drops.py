@@ -116,10 +116,10 @@ def bench_problems(file: DropFile, lab: Sequence[Bench], benches: Sequence[Bench
         drivers = [adapter.driver for bench in meant for adapter in bench.adapters.values()]
         for name in _MODULES:
             module = entry.settings.get(name, {}).get("module")
-            others = [one.name for one in lab if module in [adapter.driver for adapter in one.adapters.values()]]
-            if module is not None and meant and others and None not in drivers and module not in drivers:
+            peers = [bench.name for bench in lab if module in [adapter.driver for adapter in bench.adapters.values()]]
+            if module is not None and meant and peers and None not in drivers and module not in drivers:
                 here = ", ".join(bench.name for bench in meant)
-                sentence = f"module {module!r} drives adapters of {', '.join(others)} and none of {here}"
+                sentence = f"module {module!r} drives adapters of {', '.join(peers)} and none of {here}"
                 yield document.about((*keys, name), f"{sentence}; choose a bench that it drives (--limit)")
 
 
@@ -228,13 +228,13 @@ def _member_problems(
 def _drive_problems(
     document: Document, keys: tuple[str | int, ...], text: str, benches: Sequence[Bench]
 ) -> Iterator[str]:
-    found = [drive for bench in benches if (drive := find_drive(bench, text)) is not None]
-    if any(drive.claim for drive in found):
+    matches = [drive for bench in benches if (drive := find_drive(bench, text)) is not None]
+    if any(drive.claim for drive in matches):
         return
     drives = [drive for bench in benches for adapter in bench.adapters.values() for drive in adapter.claimed]
     claimed = [drive.id for drive in drives]
     known = claimed + [drive.serial for drive in drives if drive.serial and drive.serial not in claimed]
-    if found:
+    if matches:
         yield document.about(
             keys, f"drive {text!r} is not claimed; set `claim: true` in the inventory, or name another"
         )
@@ -266,11 +266,11 @@ def file_problems(files: Sequence[DropFile], chosen: Sequence[tuple[Bench, Seque
         for bench, aliases in chosen:
             if bench.kind != "local":
                 continue
-            found = resolve(file.drop, bench, aliases)
+            spec = resolve(file.drop, bench, aliases)
             # the number of queued requests is the drives'
-            per_drive = ("drive" if file.drop.sections["drive"] else "os") if found.drive else ""
-            system = "os" if set(found.os) - _ON_ANY_MACHINE else ""
-            others = [name for name in ("driver", "nvram", "raid", "firmware", "multipath") if getattr(found, name)]
+            per_drive = ("drive" if file.drop.sections["drive"] else "os") if spec.drive else ""
+            system = "os" if set(spec.os) - _ON_ANY_MACHINE else ""
+            others = [name for name in ("driver", "nvram", "raid", "firmware", "multipath") if getattr(spec, name)]
             for section in filter(None, dict.fromkeys([*others, per_drive, system])):
                 sentence = (
                     f"bench {bench.name} has files for drives, so nothing of section `{section}` can be set there; "
@@ -285,7 +285,7 @@ def queue_problems(
     """Queue depths beyond what an adapter takes in all, and settings that NVMe drives do not have."""
     for file in files:
         document = read_yaml(file.path)
-        told: dict[tuple[Keys, str, str], str] = {}
+        objections: dict[tuple[Keys, str, str], str] = {}
         for bench, aliases in chosen:
             declared: dict[tuple[str, str], tuple[Keys, Any]] = {}
             for number, entry in enumerate(file.drop.sections["drive"]):
@@ -298,23 +298,23 @@ def queue_problems(
                     for (drive_id, name), (at, value) in declared.items():
                         why = _queue_objection(adapter, name, value, most) if drive_id == drive.id else ""
                         if why:
-                            told[at, bench.name, alias] = (
+                            objections[at, bench.name, alias] = (
                                 f"drive.{name} is declared for {alias} of {bench.name}, {why}"
                             )
-        for (at, _, _), sentence in told.items():
+        for (at, _, _), sentence in objections.items():
             yield document.about(at, f"{sentence}; declare it for the others by name (`on: {{adapter: [...]}}`)")
 
 
 def _commands(adapter: Adapter, bench: Bench, facts: Facts) -> int | None:
     """How many commands an adapter takes in all, by what the bench said; None: not known."""
-    said = [
+    limits = [
         host["can_queue"]
-        for one in facts.get(bench.name, {}).get("adapters") or ()
-        if one.get("pci") == adapter.address
-        for host in one.get("hosts") or ()
+        for entry in facts.get(bench.name, {}).get("adapters") or ()
+        if entry.get("pci") == adapter.address
+        for host in entry.get("hosts") or ()
         if isinstance(host.get("can_queue"), int)
     ]
-    return min(said, default=None)
+    return min(limits, default=None)
 
 
 def _queue_objection(adapter: Adapter, name: str, value: object, most: int | None) -> str:
@@ -338,7 +338,7 @@ def scheduler_problems(
                 listed = facts.get(bench.name, {}).get("drives") or ()
                 # the one in brackets is chosen now
                 has = {
-                    one["id"]: _BRACKETS.sub("", (one.get("queue") or {}).get("scheduler") or "") for one in listed
+                    disk["id"]: _BRACKETS.sub("", (disk.get("queue") or {}).get("scheduler") or "") for disk in listed
                 }
                 lacking = [
                     drive.id

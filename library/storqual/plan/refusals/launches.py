@@ -30,17 +30,17 @@ def launch_problems(
     """What of a suite's points fio would refuse; how long a logical block is, facts know."""
     document = read_yaml(path)
     block, where = max((_largest_block(bench, aliases, facts) for bench, aliases in chosen), default=(_SECTOR, ""))
-    told: dict[tuple[Keys, str], None] = {}
+    problems: dict[tuple[Keys, str], None] = {}
     for point in points_of(suite):
         size = int(point.pattern.values["bs"])
         if size % block and (point.pattern["direct"] or point.pattern["engine"] == _SCSI):
             buffered = "" if point.pattern["engine"] == _SCSI else ", or `direct: false`"
-            told[_keys(suite, point.workload, "bs"), _unaligned(size, block, where) + buffered] = None
+            problems[_keys(suite, point.workload, "bs"), _unaligned(size, block, where) + buffered] = None
         files = _not_drives(point.pattern, chosen) if point.pattern["engine"] == _SCSI else ""
         if files:
             sentence = f"engine sg sends SCSI commands to drives, and {files}; use libaio or psync"
-            told[_keys(suite, point.workload, "engine"), sentence] = None
-    for keys, sentence in told:
+            problems[_keys(suite, point.workload, "engine"), sentence] = None
+    for keys, sentence in problems:
         yield document.about(keys, sentence)
 
 
@@ -68,11 +68,11 @@ def _keys(suite: Suite, workload: str, name: str) -> Keys:
 
 def _largest_block(bench: Bench, aliases: Sequence[str], facts: Facts) -> tuple[int, str]:
     claimed = {drive.id for alias in aliases for drive in bench.adapters[alias].claimed}
-    told: list[dict[str, Any]] = [
-        one for one in facts.get(bench.name, {}).get("drives") or () if one["id"] in claimed
+    drives: list[dict[str, Any]] = [
+        drive for drive in facts.get(bench.name, {}).get("drives") or () if drive["id"] in claimed
     ]
-    sizes = [(int((one.get("block") or {}).get("logical_block_size") or 0), str(one["id"])) for one in told]
-    return max([one for one in sizes if one[0] > _SECTOR], default=(_SECTOR, ""))
+    sizes = [(int((drive.get("block") or {}).get("logical_block_size") or 0), str(drive["id"])) for drive in drives]
+    return max([size for size in sizes if size[0] > _SECTOR], default=(_SECTOR, ""))
 
 
 def nothing_planned(plans: Sequence[BenchPlan], suite: Suite, trial: str | None, *, named: bool) -> Iterator[str]:
@@ -94,7 +94,7 @@ def nothing_planned(plans: Sequence[BenchPlan], suite: Suite, trial: str | None,
 
 def idle_because(plan: BenchPlan, suite: Suite) -> str:
     reasons = [*skipped_reasons(plan.points), *plan.turns.left_out]
-    listed = [*(trial.adapters for trial in suite.trials), *(one.adapters for one in suite.programs.values())]
+    listed = [*(trial.adapters for trial in suite.trials), *(program.adapters for program in suite.programs.values())]
     named = dict.fromkeys(alias for aliases in listed for alias in aliases)
     if not reasons and named:
         reasons = [f"its trials and programs are for {' and '.join(named)}"]

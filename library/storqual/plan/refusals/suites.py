@@ -34,7 +34,7 @@ def level_problems(
     raw: dict[str, None] = {}
     points = points_of(suite)
     on_drives = any(not point.pattern.on_volumes for point in points)
-    for point in (one for one in points if not (on_drives and one.pattern.on_file_system_of_volume)):
+    for point in (case for case in points if not (on_drives and case.pattern.on_file_system_of_volume)):
         reasons = [
             f"{alias} of {bench.name} {reason}"
             for bench, aliases in benches
@@ -55,8 +55,8 @@ def level_problems(
             seen.add(key)
             factor = next((name for name in ("ports", "adapters") if name in reasons[0]), "drives")
             keys = ("workloads", point.workload, "factors", factor)
-            found = f"workload {point.workload} asks for {factor}={point.pattern.values[factor]}"
-            few = f"{found}, which no adapter under test has: {'; '.join(reasons[:3])}"
+            demand = f"workload {point.workload} asks for {factor}={point.pattern.values[factor]}"
+            few = f"{demand}, which no adapter under test has: {'; '.join(reasons[:3])}"
             yield document.about(keys, few)
     if raw:
         # one cause, one message: the suite is right, it only measures something else than the drop makes
@@ -76,7 +76,9 @@ def _elsewhere(
 ) -> Iterator[tuple[Bench, str, Layout]]:
     tested = {bench.name: aliases for bench, aliases in benches}
     for bench in lab:
-        others = [a for a, one in bench.adapters.items() if one.claimed and a not in tested.get(bench.name, ())]
+        others = [
+            a for a, adapter in bench.adapters.items() if adapter.claimed and a not in tested.get(bench.name, ())
+        ]
         try:
             layouts = layouts_of(bench, others, drops)
         except BadInputError:
@@ -99,7 +101,7 @@ def criterion_problems(
     `absent` are adapters of the lab that an option left out: what is judged there alone is no mistake either.
     """
     document = read_yaml(path)
-    planned = [(p.point, p.adapter) for p in (*placed, *(one for one, _ in skipped))]
+    planned = [(p.point, p.adapter) for p in (*placed, *(place for place, _ in skipped))]
     planned += [(point, alias) for point in left_out for alias in {p.adapter for p in placed}]
     planned += [(point, alias) for point in points_of(suite) for alias in absent]
     for number, criterion in suite.numbered:
@@ -118,9 +120,9 @@ def unjudged_criteria(
     for number, criterion in suite.numbered:
         if any(applies(criterion, p.point.workload, dict(p.point.factors), p.adapter) for p in placed):
             continue
-        for one, why in skipped:
-            if applies(criterion, one.point.workload, dict(one.point.factors), one.adapter):
-                at = f"{one.adapter}/{one.point.name}"
+        for place, why in skipped:
+            if applies(criterion, place.point.workload, dict(place.point.factors), place.adapter):
+                at = f"{place.adapter}/{place.point.name}"
                 sentence = f"{criterion.name} is judged at no point that can be measured: {at} {why}"
                 yield document.about(("criteria", number), sentence)
                 break

@@ -48,7 +48,7 @@ def cross_problems(
             for alias in unclaimed
         ]
         if not aliases:
-            others = [one.name for one, listed in chosen if listed]
+            others = [other.name for other, listed in chosen if listed]
             instead = f", or leave this bench out (--limit {','.join(others)})" if others else ""
             remedy = f"set `claim: true` on the drives to test in the inventory{instead}"
             problems.append(f"{bench.name}: no drive is claimed; {remedy}")

@@ -28,9 +28,9 @@ _LIMITS = ("absolute", "published", "product")
 
 def fewest_ios(metric: str) -> int | None:
     """How many I/Os the percentile of that metric needs; None for a metric that is no percentile."""
-    found = _PERCENTILE.match(metric)
+    match = _PERCENTILE.match(metric)
     # the product is rounded: 1 - 0.9999 is a little less than 0.0001
-    return None if found is None else math.ceil(round(FEWEST_BEYOND / (1 - float(found[1]) / 100), 6))
+    return None if match is None else math.ceil(round(FEWEST_BEYOND / (1 - float(match[1]) / 100), 6))
 
 
 @dataclass(frozen=True)
@@ -53,16 +53,16 @@ def undecidable(plan: BenchPlan, suite: Suite, profile: Profile) -> Iterator[tup
     for number, criterion in suite.numbered:
         if not criterion.is_required(plan.bench.kind):
             continue
-        found = {
+        problems = {
             f"{point.adapter}/{point.point}": problem
             for point in plan.points
             if not point.skipped and applies(criterion, point.workload, point.factors, point.adapter)
             if (problem := _problem(criterion, made.get((point.adapter, point.point), ()), plan))
         }
-        if found:
-            worst = min(found, key=lambda key: found[key].order)
-            others = f" (and at {len(found) - 1} more points)" if len(found) > 1 else ""
-            yield number, found[worst].sentence.format(where=f"{worst}{others}")
+        if problems:
+            worst = min(problems, key=lambda key: problems[key].order)
+            others = f" (and at {len(problems) - 1} more points)" if len(problems) > 1 else ""
+            yield number, problems[worst].sentence.format(where=f"{worst}{others}")
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ class _Problem:
 def _problem(criterion: Criterion, arms: Sequence[_Made], plan: BenchPlan) -> _Problem | None:
     """Why the launches of both arms (of the candidate alone, last, without a baseline) cannot decide a criterion."""
     metric, fewest = criterion.metric, fewest_ios(criterion.metric)
-    asked = arms if criterion.against == "baseline" else arms[-1:]
+    counts = arms if criterion.against == "baseline" else arms[-1:]
     known = METRICS.get(metric)
-    if not asked or known is None or known.kind == "count" or criterion.against == "scaling":
+    if not counts or known is None or known.kind == "count" or criterion.against == "scaling":
         return None
-    least = min(asked, key=lambda made: (made.session, made.launch, made.sessions))
+    least = min(counts, key=lambda made: (made.session, made.launch, made.sessions))
     if fewest is not None and least.session < fewest:
         return _Problem(
             f"{metric} needs {fewest:,} I/Os of each arm in a session, and at {{where}} the launches planned make at "
@@ -118,19 +118,19 @@ def _key(plan: BenchPlan) -> str:
 def _made(plan: BenchPlan, profile: Profile) -> Mapping[tuple[str, str], Sequence[_Made]]:
     """What each arm can give at each point, the candidate last. A campaign that measures until decided goes on."""
     drives = {drive.id: drive for adapter in plan.bench.adapters.values() for drive in adapter.drives}
-    found: defaultdict[tuple[str, str], defaultdict[str, defaultdict[str, list[tuple[float, float]]]]] = defaultdict(
+    points: defaultdict[tuple[str, str], defaultdict[str, defaultdict[str, list[tuple[float, float]]]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(list))
     )
     for batch in plan.batches:
         for launch in batch["turns"] if batch["spool"] == "durable" else ():
             runtime_s = float(launch["request"]["fio"]["runtime_s"])
             ios = _rate(launch, drives) * runtime_s
-            found[launch["adapter"], launch["point"]][launch["arm"]][batch["session"]].append((ios, runtime_s))
+            points[launch["adapter"], launch["point"]][launch["arm"]][batch["session"]].append((ios, runtime_s))
     first = profile if plan.design.kind == "single" else first_part(profile)
     pairs = profile.pairs / first.pairs if plan.design.kind == "interleaved" else 1.0
     sessions = profile.sessions / first.sessions if plan.design.kind == "sessions" else 1.0
     made: dict[tuple[str, str], Sequence[_Made]] = {}
-    for key, arms in found.items():
+    for key, arms in points.items():
         made[key] = [
             _Made(
                 launch=min(ios for launches in by_session.values() for ios, _ in launches),

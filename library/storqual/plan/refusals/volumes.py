@@ -40,8 +40,8 @@ def member_problems(
     if wrong:
         yield document.about(keys, wrong)
         return
-    varied = [dict(one) for one in combinations(suite.vary)[0]]
-    told: dict[str, str] = {}
+    varied = [dict(combination) for combination in combinations(suite.vary)[0]]
+    errors: dict[str, str] = {}
     for bench, aliases in chosen:
         for drop in drops:
             for volume in resolve(drop, bench, aliases).raid:
@@ -52,12 +52,12 @@ def member_problems(
                     objection = count_objection(volume["tool"], level, count)
                     if count > named:
                         few = f"drop {drop.name} gives the volume of {alias} on {bench.name} only {named}"
-                        told[f"{count} members"] = f"{count} members are asked for, and {few}"
+                        errors[f"{count} members"] = f"{count} members are asked for, and {few}"
                     elif count < least:
-                        told[f"{count} of {level}"] = f"RAID {level} needs at least {least} members; {count} given"
+                        errors[f"{count} of {level}"] = f"RAID {level} needs at least {least} members; {count} given"
                     elif objection:
-                        told[f"{count} of {level}"] = objection
-    for sentence in told.values():
+                        errors[f"{count} of {level}"] = objection
+    for sentence in errors.values():
         yield document.about(keys, sentence)
 
 
@@ -87,7 +87,7 @@ def controller_problems(
     workload = next((point.workload for point in points_of(suite) if point.pattern.on_volumes), None)
     if workload is None:
         return
-    asked = read_yaml(path).about(("workloads", workload), "").partition(": ")[0]
+    place = read_yaml(path).about(("workloads", workload), "").partition(": ")[0]
     for file in files:
         document = read_yaml(file.path)
         for number, entry in enumerate(file.drop.sections[_SECTION]):
@@ -95,7 +95,7 @@ def controller_problems(
                 keys = section_keys(document, _SECTION, number)
                 yield document.about(
                     (*keys, "tool") if "tool" in entry.settings else keys,
-                    f"{tool} makes the volume of {alias} of {bench}, and `target: volume` ({asked}) measures Linux "
+                    f"{tool} makes the volume of {alias} of {bench}, and `target: volume` ({place}) measures Linux "
                     f"md arrays only; {INSTEAD}",
                 )
 
@@ -118,9 +118,9 @@ def tool_problems(
     yield from drop_tool_problems(chosen, files, varied)
     for file in files if varied else ():
         for entry in file.drop.sections[_SECTION]:
-            for one in (dict(levels) for levels in combinations(varied)[0]):
-                for sentence in sorted(set(_objections(_alone(file.drop, entry), chosen, one))):
-                    with_levels = " and ".join(f"{name} {_shown(value)}" for name, value in one.items())
+            for settings in (dict(levels) for levels in combinations(varied)[0]):
+                for sentence in sorted(set(_objections(_alone(file.drop, entry), chosen, settings))):
+                    with_levels = " and ".join(f"{name} {_shown(value)}" for name, value in settings.items())
                     yield read_yaml(path).about((*keys, next(iter(varied))), f"with {with_levels}, {sentence}")
 
 
@@ -131,13 +131,13 @@ def drop_tool_problems(
     for file in files:
         document = read_yaml(file.path)
         for number, entry in enumerate(file.drop.sections[_SECTION]):
-            own = section_keys(document, _SECTION, number)
+            keys = section_keys(document, _SECTION, number)
             if "level" not in entry.settings and RAID_LEVEL not in varied:
-                yield document.about(own, "the volume has no `level`; give its RAID level")
+                yield document.about(keys, "the volume has no `level`; give its RAID level")
             elif not varied:
-                told = sorted(set(_objections(_alone(file.drop, entry), chosen, {})))
-                at = (*own, "strip") if any("strip" in sentence for sentence in told) else own
-                yield from (document.about(at, sentence) for sentence in told)
+                objections = sorted(set(_objections(_alone(file.drop, entry), chosen, {})))
+                at = (*keys, "strip") if any("strip" in sentence for sentence in objections) else keys
+                yield from (document.about(at, sentence) for sentence in objections)
 
 
 def _shown(level: object) -> str:

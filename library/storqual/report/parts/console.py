@@ -57,15 +57,15 @@ def _section(material: Material, name: str, bench: dict[str, Any]) -> ConsoleSec
     kept = [event for event in events if event.kind == "console_kept"]
     sentences, lines = [], []
     for event in kept:
-        heard, told = _recorded(material, event)
+        heard, text = _recorded(material, event)
         lines += heard
-        sentences.append(told)
+        sentences.append(text)
     begun = any(event.kind == "console_started" for event in events)
     if begun and not kept:
         sentences.append("The console was recorded, and the recording was not taken into the run.")
     if not begun and bench.get("kind") == "hardware":
         sentences.append(_NO_CONSOLE)
-    sentences += [told for event in events if event.kind == "kernel_panic" and (told := sources_told(event))]
+    sentences += [text for event in events if event.kind == "kernel_panic" and (text := sources_told(event))]
     drivers = [str(adapter["driver"]) for adapter in bench.get("adapters", {}).values() if adapter.get("driver")]
     return ConsoleSection(name, tuple(dict.fromkeys(sentences)), tuple(_excerpts(lines, drivers, events)))
 
@@ -76,12 +76,12 @@ def _recorded(material: Material, event: Event) -> tuple[list[ConsoleLine], str]
     silent = f"it was not heard all the time: {plural(gaps, 'gap')}" if gaps else "without a gap"
     if raw is None:
         return [], f"The console ({event.text('console')}) said nothing."
-    told = f"The console ({event.text('console')}) was recorded, {silent}; the whole recording is {raw['path']}."
+    text = f"The console ({event.text('console')}) was recorded, {silent}; the whole recording is {raw['path']}."
     try:
         data = read_bytes(material.run.path, raw["path"])
         if sha256_of(data) != raw["sha256"]:
             return [], f"{raw['path']} is not the recording that was taken into the run."
-        return [*read_recording(unpacked(data, limit_of(raw["path"]).unpacked))], told
+        return [*read_recording(unpacked(data, limit_of(raw["path"]).unpacked))], text
     except (OSError, EOFError, zlib.error, StorqualError):
         return [], f"{raw['path']}, the recording of the console, cannot be read."
 
@@ -89,8 +89,8 @@ def _recorded(material: Material, event: Event) -> tuple[list[ConsoleLine], str]
 def sources_told(event: Event) -> str:
     """Which source had the trace of a panic and which had not; empty where nobody looked."""
     sources = event.fields.get("sources") or {}
-    had = [name for name, found in sources.items() if found]
-    lacked = [name for name, found in sources.items() if not found]
+    had = [name for name, trace in sources.items() if trace]
+    lacked = [name for name, trace in sources.items() if not trace]
     if not sources:
         return ""
     return f"The panic of {second(event.time)}: its trace was in {_listed(had)}" + (
@@ -120,11 +120,11 @@ def _excerpts(lines: list[ConsoleLine], drivers: Sequence[str], events: Sequence
         known = any(0 <= clock(event.time) - clock(trouble.at) <= _BEFORE_S for trouble in troubles)
         text = "\n".join(last_lines_before(lines, event.time)) if lost and not known else ""
         if text:
-            told = event.text("reason") or event.text("message")
+            reason = event.text("reason") or event.text("message")
             yield ConsoleExcerpt(
                 "Last lines before the bench was lost",
                 second(event.time),
-                told,
+                reason,
                 "The console names no trouble before it.",
                 text,
                 serious=True,
