@@ -175,7 +175,7 @@ def _available() -> int:
 class Answers:
     """What each bench answered, and why each of the others did not."""
 
-    found: Mapping[str, Any]
+    by_bench: Mapping[str, Any]
     silent: Mapping[str, str]
 
 
@@ -234,4 +234,4 @@ def none_of_them(sentence: str, silent: Mapping[str, str], otherwise: str) -> st
 def ask_benches(
     playbook: str, inventories: Sequence[str], *, limit: str | None = None, variables: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    return dict(ask_every_bench(playbook, inventories, limit=limit, variables=variables).found)
+    return dict(ask_every_bench(playbook, inventories, limit=limit, variables=variables).by_bench)

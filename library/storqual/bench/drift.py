@@ -47,7 +47,7 @@ def _differences(count: int) -> str:
 class Drift:
     """Differences by bench, none for one that is as declared; why a bench was not looked at, by bench."""
 
-    found: Mapping[str, Sequence[str]]
+    differences: Mapping[str, Sequence[str]]
     unseen: Mapping[str, str]
 
 

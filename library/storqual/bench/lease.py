@@ -288,7 +288,7 @@ class Keeper:
         process.returncode = 0
 
     def stop(self) -> None:
-        known = self._known()
+        known = self._state()
         if known.get("pid") and child.is_running(int(known["pid"]), int(known["ticks"] or 0)):
             with suppress(ProcessLookupError):
                 os.kill(int(known["pid"]), signal.SIGTERM)
@@ -299,7 +299,7 @@ class Keeper:
 
         For what no bench can refuse: to cut the power of one that does not answer. Without a keeper nothing is known.
         """
-        known = self._known()
+        known = self._state()
         if known.get("lost"):
             raise LeaseLostError(f"the reservation of this bench is lost: {known['lost']}")
         if known and boot_clock() - float(known["tried"]) > LAPSE_S:
@@ -307,7 +307,7 @@ class Keeper:
                 f"this control node was stopped for more than {LAPSE_S / 60:.0f} min: others may have it"
             )
 
-    def _known(self) -> dict[str, Any]:
+    def _state(self) -> dict[str, Any]:
         try:
             return dict(parse_json(self.record.read_bytes(), _MOST_VALUES))
         except (OSError, ValueError, TypeError):

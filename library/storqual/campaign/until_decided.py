@@ -154,7 +154,7 @@ class _Campaign:
         longer = sum(self._longer_s(self._known[key]) for key in points if key in self._known)
         return self._effort.unit_seconds(len(points)) + longer
 
-    def _told(self, ramps: Mapping[PointKey, Settling]) -> tuple[dict[str, Any], ...]:
+    def _ramp_events(self, ramps: Mapping[PointKey, Settling]) -> tuple[dict[str, Any], ...]:
         """The events of points that have a longer ramp from now on."""
         new = {key: settling for key, settling in ramps.items() if key not in self._known}
         return tuple({"adapter": key[0], "point": key[1], **settling.to_json()} for key, settling in new.items())
@@ -209,12 +209,14 @@ class _Campaign:
             reason = f"{plural(len(given), 'failed point')} measured again"
         if live:
             batches = _batches(pattern, live, parts, longer, self._stored(live))
-            return Further(reason, batches, ramps=self._told(ramps))
+            return Further(reason, batches, ramps=self._ramp_events(ramps))
         like = next(s for s in self._run.plan.sessions if s.bench == self._bench)
         session = self._new(like, 0, lane.purpose)
         batches = _batches(pattern, session.id, parts, longer)
         names = tuple(str(batch["block"]) for batch in batches)
-        return Further(reason, batches, (replace(session, boot="if_needed", batches=names),), ramps=self._told(ramps))
+        return Further(
+            reason, batches, (replace(session, boot="if_needed", batches=names),), ramps=self._ramp_events(ramps)
+        )
 
     def _sessions(self, lane: _Lane, pattern: SessionPattern) -> Further | None:
         effort = self._effort
@@ -254,7 +256,7 @@ class _Campaign:
         what = f"{plural(len(points), 'failed point')} measured again"
         if not lane.purpose:
             what = f"{plural(len(points), 'undecided point')} in one more session of each arm"
-        return Further(what, tuple(further), tuple(made), self._told(ramps))
+        return Further(what, tuple(further), tuple(made), self._ramp_events(ramps))
 
     def _is_like(self, session: PlannedSession, alike: Sequence[PlannedSession], purpose: str) -> bool:
         same = {other.configuration for other in alike}

@@ -150,7 +150,7 @@ def _leave(code: int) -> NoReturn:
     sys.exit(code)
 
 
-def _asked(words: Sequence[str]) -> list[str]:
+def _command_line(words: Sequence[str]) -> list[str]:
     """The command line, where `help` and `help COMMAND` mean the option of that name."""
     return [*words[1:2], "--help"] if list(words[:1]) == ["help"] else list(words)
 
@@ -159,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code; no traceback reaches a user."""
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        code = storqual.main(_asked(words), prog_name="storqual", standalone_mode=False)
+        code = storqual.main(_command_line(words), prog_name="storqual", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as problem:
         problem.show()
         _leave(EXIT_WRONG_USE)

@@ -156,19 +156,19 @@ def _show(console: Console, most: int, *, quiet: bool, follow: bool) -> list[dic
     """The last lines, which are printed unless `quiet`; then those that come, until it is interrupted."""
     from storqual.base.console_log import ConsoleLine, read_recording
 
-    def told(line: ConsoleLine) -> None:
+    def show(line: ConsoleLine) -> None:
         if not quiet:
             click.echo(f"{line.at} {line.mark} {line.text}")
 
     mark = console.mark()
     lines = [*read_recording(console.recording.read(0, mark))][-most:] if most > 0 else []
     for line in lines:
-        told(line)
+        show(line)
     while follow:
         wait_for_more()
         until = console.mark()
         for line in read_recording(console.recording.read(mark, until)) if until > mark else ():
-            told(line)
+            show(line)
         mark = until
     return [{"time": line.at, "mark": line.mark, "text": line.text} for line in lines]
 
@@ -215,7 +215,7 @@ def power_command(
     from storqual.bench.ansible_run import read_events, run_playbook, silent_benches
     from storqual.inputs import load_inventory
 
-    bench = load_inventory([Path(source) for source in inventories], limit=_one(name)).benches[name]
+    bench = load_inventory([Path(source) for source in inventories], limit=_bench_name(name)).benches[name]
     if not bench.power:
         raise BadInputError([f"{name} has no `storqual_power` in the inventory; see docs/how-to/technician/power.md"])
     variables: dict[str, object] = {"power_switch": action, "power_reason": reason}
@@ -249,7 +249,7 @@ def power_command(
     return code
 
 
-def _one(name: str) -> str:
+def _bench_name(name: str) -> str:
     """The name of one bench. Raises BadInputError for a pattern of Ansible's."""
     from storqual_core.kit.durable import checked_name
 

@@ -32,11 +32,11 @@ def events_command(run: Path, bench: str | None, kind: str | None, as_json: bool
         return
     print_rows(
         ("Time", "Event", "What"),
-        [(event.time, event.kind, "  ".join(_told(event.fields))) for event in chosen],
+        [(event.time, event.kind, "  ".join(_field_texts(event.fields))) for event in chosen],
     )
 
 
-def _told(fields: Mapping[str, object]) -> Iterator[str]:
+def _field_texts(fields: Mapping[str, object]) -> Iterator[str]:
     for name, value in fields.items():
         if name not in ("time", "kind", "previous") and isinstance(value, str | int | float):
             yield f"{name}={value}"

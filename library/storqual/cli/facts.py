@@ -72,7 +72,7 @@ def facts_command(
         # read now: the benches are not asked for an answer that has no place
         raise BadInputError([f"{output}: there is no folder {output.parent}; make it, or name another file"])
     answers = _read(inventories, hosts, limit, deep=deep or write_inventory)
-    fact_sets = dict(answers.found)
+    fact_sets = dict(answers.by_bench)
     text = _draft(fact_sets) if write_inventory else json_text(fact_sets)
     if output is not None:
         if not answers.silent:

@@ -282,7 +282,7 @@ def _copied_run(folder: Path) -> Example:
 def _part(kind: str, name: str) -> Example:
     """A vendor tool, a metric or a fault: code, test, and the lines that name it. Raises BadInputError."""
     part = _PARTS[kind]
-    if name in _known(kind):
+    if name in _existing_names(kind):
         raise BadInputError([f"{kind} {name!r}: there is one of this name; choose another name"])
     changed: dict[Path, str] = {}
     for line in part.lines:
@@ -305,7 +305,7 @@ def _part(kind: str, name: str) -> Example:
     return Example({**texts, **changed}, changed=tuple(changed), then=then)
 
 
-def _known(kind: str) -> Collection[str]:
+def _existing_names(kind: str) -> Collection[str]:
     """The names that a table would hold twice."""
     from storqual.metrics import METRICS
     from storqual_core.data.faults import FAULTS

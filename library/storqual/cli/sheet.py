@@ -64,7 +64,7 @@ def sheet_command(
     if drop:
         # read now: a mistake in it must not wait until the benches have answered
         load_drop(find_drop(drop, sources))
-    fact_sets = _saved(facts_file) if facts_file else _asked(inventories, limit)
+    fact_sets = _saved(facts_file) if facts_file else _live_facts(inventories, limit)
     drift = _drift(inventories, drop, limit) if drop else None
     results = last_results(runs)
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -76,7 +76,7 @@ def sheet_command(
             fact_sets.get(name),
             made=made,
             drop=drop or "",
-            drift=drift.found.get(name) if drift else None,
+            drift=drift.differences.get(name) if drift else None,
             last=results.get(name),
         )
         path = output / f"{checked_name(name, 'bench')}.html"
@@ -104,7 +104,7 @@ def _saved(path: Path) -> dict[str, Any]:
     return fact_sets
 
 
-def _asked(inventories: tuple[str, ...], limit: str | None) -> dict[str, Any]:
+def _live_facts(inventories: tuple[str, ...], limit: str | None) -> dict[str, Any]:
     """Fact sets of the benches that answer; that one does not is told, and no reason to have no sheet of it."""
     from storqual.bench.ansible_run import ask_every_bench
 
@@ -116,7 +116,7 @@ def _asked(inventories: tuple[str, ...], limit: str | None) -> dict[str, Any]:
         return {}
     for name, why in answers.silent.items():
         click.echo(f"storqual: {terminal_text(name)} did not answer: {terminal_text(why)}", err=True)
-    return dict(answers.found)
+    return dict(answers.by_bench)
 
 
 def _drift(inventories: tuple[str, ...], drop: str, limit: str | None) -> Drift | None:

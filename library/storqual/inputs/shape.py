@@ -39,7 +39,7 @@ def shaped(shape: type[M], document: Document) -> tuple[M | None, list[str]]:
         value = shape.model_validate(data)
     except ValidationError as wrong:
         errors = wrong.errors(include_url=False, include_context=True, include_input=True)
-        problems += [_told(shape, document, data, error) for error in errors]
+        problems += [_sentence(shape, document, data, error) for error in errors]
         return None, problems
     except RecursionError:
         return None, [*problems, document.about((), "this file has too many levels")]
@@ -112,7 +112,7 @@ def shown(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def _told(shape: type[Shape], document: Document, data: object, error: ErrorDetails) -> str:
+def _sentence(shape: type[Shape], document: Document, data: object, error: ErrorDetails) -> str:
     keys, owner = _keys_of_location(shape, data, error["loc"])
     kind = error["type"]
     if kind == "extra_forbidden":

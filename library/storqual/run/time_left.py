@@ -179,7 +179,7 @@ class TimeLeft:
                 self._turns = turns
         self._open_end = any(turn["kind"] == "program" for batch in batches.values() for turn in batch["turns"])
         first_s = effort.session_s + sum(lines.get(what, 0.0) for what in _FIRST)
-        done, whole, started = self._seen(events, effort, batches, planned, first_s)
+        done, whole, started = self._take_events(events, effort, batches, planned, first_s)
         self._of_batch = planned.get(self._batch, 0.0)
         here = {_key(batches[self._batch], turn) for turn in batches[self._batch]["turns"]} if self._batch else set()
         lost = done != whole or any(event.kind == "session_lost" for event in events)
@@ -199,7 +199,7 @@ class TimeLeft:
         if run.plan.fields.get("looks") == "every":
             self._more_s = _most_more(run, bench, effort, self._measure_s + self._of_batch + self._setup_s)
 
-    def _seen(
+    def _take_events(
         self,
         events: list[Event],
         effort: Effort,

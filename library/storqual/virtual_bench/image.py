@@ -247,7 +247,7 @@ def _debootstrap(
     argv += [f"--aptopt={option}" for option in (*_BUILD_OPTIONS, *sources.options)]
     argv += [f"--customize-hook={hook}" for hook in hooks]
     argv += [f"--include={','.join(_words(layers, 'packages'))}", SUITE, str(work / "root.tar")]
-    argv += _given(work / "given.sources", sources.text)
+    argv += _sources_argument(work / "given.sources", sources.text)
     ended = run(argv, timeout=_BUILD_LIMIT_S)
     (work / "build.log").write_text(f"{ended.line}\n{ended.stdout}{ended.stderr}", encoding="utf-8")
     if ended.rc != 0:
@@ -255,7 +255,7 @@ def _debootstrap(
         raise ToolError(f"mmdebstrap could not build the bench image (status {ended.rc}):\n{tail}")
 
 
-def _given(file: Path, text: str) -> list[str]:
+def _sources_argument(file: Path, text: str) -> list[str]:
     if "\n" not in text:
         return [text] if text else []
     file.write_text(text, encoding="utf-8")
@@ -321,7 +321,7 @@ def _loader(images: Path, sources: AptSources, modules: list[str], say: Callable
             argv += [
                 _UNSTABLE,
                 str(work / "grub.tar"),
-                *_given(work / "given.sources", unstable_sources(sources.text)),
+                *_sources_argument(work / "given.sources", unstable_sources(sources.text)),
             ]
             run(argv, timeout=_BUILD_LIMIT_S).expect()
             wanted = re.compile(r"\./usr/(bin/grub-|lib/grub/i386-pc/|lib/x86_64-linux-gnu/)")

@@ -49,14 +49,14 @@ class Monitor:
         with self._client.listener((event,)) as listener:
             await self.ask(command, arguments)
 
-            async def wanted() -> None:
+            async def wait_for_match() -> None:
                 while True:
                     data = (await listener.get()).get("data", {})
                     if all(data.get(name) == value for name, value in match.items()):
                         return
 
             try:
-                await asyncio.wait_for(wanted(), limit_s)
+                await asyncio.wait_for(wait_for_match(), limit_s)
             except TimeoutError:
                 return False
             return True

@@ -32,21 +32,21 @@ def _unknown(*looked_at: str) -> Trait:
     return Trait("", f"not known; looked at {', '.join(looked_at)}")
 
 
-def _found(value: str, evidence: str) -> Trait:
+def _trait(value: str, evidence: str) -> Trait:
     return Trait(value, evidence) if value else _unknown(evidence)
 
 
 def read_kind(machine: Machine, runner: Runner) -> dict[str, dict[str, str]]:
     """Every finding by its name, as JSON carries it: `value` and `evidence`. Raises nothing."""
     release = machine.text("/proc/sys/kernel/osrelease")
-    owner = _found(*package_manager(machine, runner, release))
+    owner = _trait(*package_manager(machine, runner, release))
     loader = _loader(machine)
     traits: dict[str, Trait] = {
         "packages": owner,
         "front_end": _front_end(machine, owner.value),
         "loader": loader,
         **_loader_places(machine, loader.value),
-        "initramfs": _found(*initramfs_maker(machine)),
+        "initramfs": _trait(*initramfs_maker(machine)),
     }
     readers: Mapping[str, Callable[[Machine], Trait]] = {
         "module_order": module_order,

@@ -28,7 +28,7 @@ from .conditions import (
     read_shelves,
     shelf_conditions,
 )
-from .tool_facts import add_vendor_facts, read_drive_log, told
+from .tool_facts import add_vendor_facts, health_fields, read_drive_log
 
 _DISK = "disk"
 
@@ -299,7 +299,7 @@ def _hidden_drives(facts: dict[str, Any], runner: Runner, tools: ToolAnswers) ->
         )
         if health is not None:
             who = {name: getattr(health, name) for name in ("vendor", "model", "serial", "firmware", "wwn", "size")}
-            drive = {"node": device.name, "kind": device.kind, **who, "health": told(health)}
+            drive = {"node": device.name, "kind": device.kind, **who, "health": health_fields(health)}
             facts["hidden_drives"].append(drive)
 
 

@@ -112,10 +112,10 @@ def _nvme(node: str, runner: Runner) -> dict[str, Any]:
 def _smartctl(node: str, runner: Runner) -> dict[str, Any]:
     from ..tools import smartctl  # noqa: PLC0415 - as above
 
-    return told(smartctl.read_health(runner, node))
+    return health_fields(smartctl.read_health(runner, node))
 
 
-def told(health: Any) -> dict[str, Any]:  # noqa: ANN401 - smartctl.Health, which is imported when it is needed
+def health_fields(health: Any) -> dict[str, Any]:  # noqa: ANN401 - smartctl.Health, which is imported when it is needed
     names = ("passed", "temperature", "trip", "hours")
     known = {name: getattr(health, name) for name in names}
     return {**known, "counters": dict(health.counters), "complaints": list(health.complaints)}

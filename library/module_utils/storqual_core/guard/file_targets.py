@@ -30,7 +30,7 @@ _TIDY = "move it away if it is still needed, otherwise delete it, and run the pr
 
 
 @dataclass(frozen=True)
-class Made:
+class OwnFile:
     """A file that storqual made: its inode, and when storqual last wrote to it (ns; None while it is lent)."""
 
     inode: int
@@ -66,14 +66,14 @@ def _record(state_dir: str | os.PathLike[str]) -> Path:
     return targets_folder(state_dir) / ".claims.json"
 
 
-def _made(state_dir: str | os.PathLike[str]) -> dict[str, Made]:
+def _own_files(state_dir: str | os.PathLike[str]) -> dict[str, OwnFile]:
     """The files that storqual made, by name in the folder. Raises StorqualError when the record cannot be read."""
     path = _record(state_dir)
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         # former versions kept the inode alone: what lies there counts as lent
         return {
-            str(name): Made(fields) if isinstance(fields, int) else Made(**fields)
+            str(name): OwnFile(fields) if isinstance(fields, int) else OwnFile(**fields)
             for name, fields in document[_SCHEMA].items()
         }
     except FileNotFoundError:
@@ -82,7 +82,7 @@ def _made(state_dir: str | os.PathLike[str]) -> dict[str, Made]:
         raise StorqualError(f"the record of target files, {path}, cannot be read: {problem}") from problem
 
 
-def _keep(state_dir: str | os.PathLike[str], made: Mapping[str, Made]) -> None:
+def _keep(state_dir: str | os.PathLike[str], made: Mapping[str, OwnFile]) -> None:
     replace_json(_record(state_dir), {_SCHEMA: {name: asdict(each) for name, each in sorted(made.items())}})
 
 
@@ -102,7 +102,7 @@ def look_at_files(
     states = {claim.id: look_at_file(claim, state_dir) for claim in claims if claim.file}
     paths = {state.name: state.path for state in states.values() if state.inode}
     uses = file_uses(machine, paths) if paths else {}
-    made = _made(state_dir)
+    made = _own_files(state_dir)
     for claim in claims:
         state = states.get(claim.id)
         if state is None or state.problem:
@@ -116,7 +116,7 @@ def look_at_files(
     return states
 
 
-def _objection(path: str, claim: Claim, state: FileState, made: Made | None, runner: Runner) -> str:
+def _objection(path: str, claim: Claim, state: FileState, made: OwnFile | None, runner: Runner) -> str:
     """Why what is in a file forbids to overwrite it: a known format, or data that storqual did not write."""
     lent = made is not None and made.inode == state.inode and made.written_ns in (None, state.written_ns)
     content = read_content(path, claim.id, claim.size, runner=runner)
@@ -154,15 +154,15 @@ def _holds_data(path: str) -> bool:
 def lend_files(states: Sequence[FileState], state_dir: str | os.PathLike[str]) -> None:
     """Note that files are about to be written; after a crash what lies there is known to be storqual's."""
     if states:
-        lent = {Path(state.path).name: Made(state.inode) for state in states}
-        _keep(state_dir, {**_made(state_dir), **lent})
+        lent = {Path(state.path).name: OwnFile(state.inode) for state in states}
+        _keep(state_dir, {**_own_files(state_dir), **lent})
 
 
 def take_back_files(held: Mapping[str, int], state_dir: str | os.PathLike[str]) -> None:
     """Record when files that were lent were last written; `held` are open descriptors by path."""
     statuses = {Path(path).name: os.fstat(descriptor) for path, descriptor in held.items()}
-    back = {name: Made(status.st_ino, status.st_mtime_ns) for name, status in statuses.items()}
-    _keep(state_dir, {**_made(state_dir), **back})
+    back = {name: OwnFile(status.st_ino, status.st_mtime_ns) for name, status in statuses.items()}
+    _keep(state_dir, {**_own_files(state_dir), **back})
 
 
 def in_targets(file: str | os.PathLike[str], state_dir: str | os.PathLike[str]) -> bool:
@@ -186,7 +186,7 @@ def look_at_file(claim: Claim, state_dir: str | os.PathLike[str]) -> FileState:
         return FileState(str(real), "it does not exist", "run the preflight of a run, which creates it", missing=True)
     except OSError as problem:
         return FileState(str(real), f"it cannot be examined: {problem.strerror}", "check its permissions")
-    made = _made(state_dir).get(path.name)
+    made = _own_files(state_dir).get(path.name)
     inode = claim.inode if claim.inode is not None or made is None else made.inode
     reason = ""
     if not stat.S_ISREG(status.st_mode):
@@ -255,7 +255,7 @@ def make_file(claim: Claim, state_dir: str | os.PathLike[str]) -> bool:
         finally:
             os.close(descriptor)
         # recorded before it gets its name: a crash between leaves a record of nothing, never an unknown file
-        _keep(state_dir, {**_made(state_dir), Path(state.path).name: Made(status.st_ino, status.st_mtime_ns)})
+        _keep(state_dir, {**_own_files(state_dir), Path(state.path).name: OwnFile(status.st_ino, status.st_mtime_ns)})
         # a link fails where the name was taken meanwhile; a rename would destroy what took it
         os.link(partial, state.path)
     except OSError as problem:

@@ -160,14 +160,14 @@ class Hold(Mapping[str, str]):
 
         It is on disk before this returns.
         """
-        return self._ledger.announce(*map(self._known, drives), name=name)[1]
+        return self._ledger.announce(*map(self._held_drive, drives), name=name)[1]
 
     def adopt(self, volume: str) -> None:
         """Take a held volume that is about to be deleted by consent for storqual's own, so that it can be cleared.
 
         Its UUID is on disk before this returns: after a power cut in the middle its remains are known.
         """
-        claim = next(claim for claim in self._volumes if claim.id == self._known(volume))
+        claim = next(claim for claim in self._volumes if claim.id == self._held_drive(volume))
         if self._purpose != "delete_volume":
             raise StorqualError(f"{volume} cannot be taken over: it is not held for being deleted")
         self._ledger.announce(*claim.members, name=claim.uuid)
@@ -185,17 +185,17 @@ class Hold(Mapping[str, str]):
 
         It is there until the drive is let go.
         """
-        return f"/proc/{os.getpid()}/fd/{self._open[self._known(drive)]}"
+        return f"/proc/{os.getpid()}/fd/{self._open[self._held_drive(drive)]}"
 
     def release(self, drive: str) -> str:
         """Let go of a drive for a tool that must open it exclusively itself; its node."""
-        os.close(self._open.pop(self._known(drive)))
+        os.close(self._open.pop(self._held_drive(drive)))
         return self._nodes[drive]
 
     def retake(self, drive: str) -> str:
         """Take a drive again after such a tool, and repeat layers 2 to 4. Raises GuardRefusalError."""
         if drive not in self._open:
-            self._take(self._known(drive))
+            self._take(self._held_drive(drive))
         refuse(self._decide(self._look(contents=self._contents)))
         return self._nodes[drive]
 
@@ -224,12 +224,12 @@ class Hold(Mapping[str, str]):
         self._ledger.cleared(drive)
 
     def _whole(self, drive: str) -> str:
-        claim = next((claim for claim in self._claims if claim.id == self._known(drive)), None)
+        claim = next((claim for claim in self._claims if claim.id == self._held_drive(drive)), None)
         if claim is None or claim.file or drive not in self._open or not PURPOSES[self._purpose].writes:
             raise StorqualError(f"{drive} cannot be stamped: it is not held for writing as a drive")
         return drive
 
-    def _known(self, drive: str) -> str:
+    def _held_drive(self, drive: str) -> str:
         if drive not in self._nodes:
             raise StorqualError(f"{drive} is not among the drives that are held")
         return drive

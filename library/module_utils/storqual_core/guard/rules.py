@@ -186,11 +186,11 @@ def _identity(claim: Claim, drive: SysfsDrive) -> Iterator[Refusal]:
     ):
         if not same_text(written, read):
             wrong.append(
-                f"{what} is {_said(read)}, the claim "
-                + (f"says {_said(written)}" if written else "does not state it")
+                f"{what} is {_value_text(read)}, the claim "
+                + (f"says {_value_text(written)}" if written else "does not state it")
             )
     if claim.vendor and there.vendor and not same_text(claim.vendor, there.vendor):
-        wrong.append(f"vendor is {_said(there.vendor)}, the claim says {_said(claim.vendor)}")
+        wrong.append(f"vendor is {_value_text(there.vendor)}, the claim says {_value_text(claim.vendor)}")
     if claim.size != there.size:
         wrong.append(f"size is {there.size} bytes, the claim says {claim.size}")
     if wrong:
@@ -201,7 +201,7 @@ def _identity(claim: Claim, drive: SysfsDrive) -> Iterator[Refusal]:
         )
 
 
-def _said(text: str) -> str:
+def _value_text(text: str) -> str:
     return f"'{visible(text)}'" if text else "nothing"
 
 

@@ -142,15 +142,15 @@ def resolve(machine: Machine, path: str) -> ResolvedPath:
     if node is None:
         return ResolvedPath("nothing", (), (), f"{visible(path)} leads to nothing")
     if node.kind == "block":
-        return _found(machine, "block", [machine.name_of(node)], path)
+        return _resolved_path(machine, "block", [machine.name_of(node)], path)
     if node.kind == "char":
-        return _found(machine, "char", _behind_char(machine, node), path)
+        return _resolved_path(machine, "char", _behind_char(machine, node), path)
     if node.kind == "file":
-        return _found(machine, "file", [machine.name_of(node)], path)
+        return _resolved_path(machine, "file", [machine.name_of(node)], path)
     return ResolvedPath(node.kind, (), (), f"{visible(path)} is neither a device nor a file")
 
 
-def _found(machine: Machine, kind: str, names: list[str], path: str) -> ResolvedPath:
+def _resolved_path(machine: Machine, kind: str, names: list[str], path: str) -> ResolvedPath:
     known = [name for name in names if name]
     disks = sorted({disk for name in known for disk in physical(machine, name)})
     problem = "" if disks else f"no physical drive can be found behind {visible(path)}"

@@ -25,7 +25,7 @@ _LONGEST = 2000
 """Characters of one; it may quote what somebody wrote."""
 
 
-def _told(problems: Sequence[str]) -> str:
+def _message(problems: Sequence[str]) -> str:
     lines = [line if len(line) <= _LONGEST else line[:_LONGEST] + "…" for line in problems[:_MOST_TOLD]]
     more = len(problems) - len(lines)
     return "\n".join([*lines, f"and {more} more"] if more else lines)
@@ -38,7 +38,7 @@ class BadInputError(StorqualError):
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = list(problems)
-        super().__init__(_told(self.problems))
+        super().__init__(_message(self.problems))
 
 
 class GuardRefusalError(StorqualError):

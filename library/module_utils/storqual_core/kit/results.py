@@ -62,7 +62,7 @@ class PartialError(StorqualError):
 
 
 @contextmanager
-def told(steps: Sequence[str], left: Callable[[], Sequence[Provisioned]] = tuple) -> Iterator[None]:
+def partial_errors(steps: Sequence[str], left: Callable[[], Sequence[Provisioned]] = tuple) -> Iterator[None]:
     """After the first write: a failure in here is told with `steps` and with what `left` can still read."""
     try:
         yield

@@ -481,10 +481,10 @@ def _module_options(setting: Setting, value: object) -> dict[str, dict[str, str]
 
 
 def _fields(setting: Setting, value: object, needed: Collection[str], optional: Collection[str]) -> dict[str, str]:
-    return {name: _text(setting, item) for name, item in _known(setting, value, needed, optional).items()}
+    return {name: _text(setting, item) for name, item in _checked_entries(setting, value, needed, optional).items()}
 
 
-def _known(
+def _checked_entries(
     setting: Setting, value: object, needed: Collection[str], optional: Collection[str]
 ) -> Mapping[str, object]:
     entries = _mapping(setting, value)
@@ -538,7 +538,7 @@ KMOD_FORMS = ("package", "module")
 
 
 def _kmod_package(setting: Setting, value: object) -> dict[str, object]:
-    entries = _known(setting, value, ("module",), ("files", "driver_disk", "version", "as"))
+    entries = _checked_entries(setting, value, ("module",), ("files", "driver_disk", "version", "as"))
     if ("files" in entries) == ("driver_disk" in entries):
         raise ValueError("needs files or driver_disk, and not both")
     named: dict[str, object] = {}

@@ -26,7 +26,7 @@ from ..kit.durable import copy_file, fsync_folder
 from ..kit.errors import ToolError
 from ..kit.lock import BenchLock, read_saved, remember
 from ..kit.machine import Machine, read_attribute
-from ..kit.results import Provisioned, TrialFailedError, told
+from ..kit.results import Provisioned, TrialFailedError, partial_errors
 from ..tools import kmod
 from ..tools.bootctl import ENTRIES, EfiLoader, read_variable
 from ..tools.capabilities import Packages
@@ -665,7 +665,7 @@ def prepare_trial(planned: TrialBoot, call: Call, system: System) -> dict[str, A
         steps: list[str] = []
         if lock is not None:
             remember_boot(lock, system)
-            with told(steps):
+            with partial_errors(steps):
                 if fallback != before["default"] or lost:
                     steps += keep(system, fallback, [])
                 steps += trial(system, planned)
@@ -690,7 +690,7 @@ def keep_kernel(
         steps: list[str] = []
         if was != wanted and lock is not None:
             remember_boot(lock, system)
-            with told(steps):
+            with partial_errors(steps):
                 steps += keep(system, release, arguments, initramfs)
         now = _default_release(system)
     setting = Provisioned("boot.default", release, before, now, changed=was != _default_words(system))

@@ -21,7 +21,7 @@ from ..host.reach import refuse_when_used
 from ..kit.durable import copy_file, fsync_folder, make_folder, replace_bytes, replace_json
 from ..kit.errors import BadInputError, StorqualError, ToolError
 from ..kit.lock import BenchLock, hold_lock, read_saved, remember
-from ..kit.results import PartialError, Provisioned, told
+from ..kit.results import PartialError, Provisioned, partial_errors
 from ..tools import boot_files, dkms, kmod
 from .boot import (
     System,
@@ -94,7 +94,7 @@ class BuildRequest:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedBuild:
     """What must run: a prebuilt file, or the package and version that bring the driver, or both."""
 
     file: ModuleFile | None = None
@@ -132,7 +132,7 @@ def takes_boot(bench: OptionsBench, module: str, state_dir: str) -> str:
     return f"{bench.initrd} carries it" if carried is not None else ""
 
 
-def wanted_build(request: BuildRequest, bench: OptionsBench, native: kmod.Build | None) -> Wanted:
+def wanted_build(request: BuildRequest, bench: OptionsBench, native: kmod.Build | None) -> WantedBuild:
     """What the files are. Raises ToolError with everything that speaks against them."""
     if request.prebuilt or request.kmod:
         package = read_package(bench, request.files, request.module) if request.kmod else None
@@ -148,8 +148,10 @@ def wanted_build(request: BuildRequest, bench: OptionsBench, native: kmod.Build 
         if against:
             raise ToolError("\n".join(against))
         if package is None or request.kmod != "package":
-            return Wanted(file=file, version=request.version)
-        return Wanted(file, package.package.name, package.package.evr, request.version, not package.missing, package)
+            return WantedBuild(file=file, version=request.version)
+        return WantedBuild(
+            file, package.package.name, package.package.evr, request.version, not package.missing, package
+        )
     name, version = bench.packages.file_package(bench.runner, request.files[-1])
     if not bench.machine.exists(f"/lib/modules/{bench.kernel}/build/Makefile"):
         raise ToolError(
@@ -159,10 +161,10 @@ def wanted_build(request: BuildRequest, bench: OptionsBench, native: kmod.Build 
     dkms.status(bench.runner)
     known = bench.packages.installed(bench.runner, name)
     installed = bool(known and known.complete and known.version == version)
-    return Wanted(package=name, package_version=version, version=request.version, installed=installed)
+    return WantedBuild(package=name, package_version=version, version=request.version, installed=installed)
 
 
-def is_there(wanted: Wanted, now: Builds) -> bool:
+def is_there(wanted: WantedBuild, now: Builds) -> bool:
     disk = now["disk"]
     if disk is None or differing(now):
         return False
@@ -226,7 +228,7 @@ _KEY = "build.module@"
 
 
 def remember_build(
-    lock: BenchLock, bench: OptionsBench, module: str, wanted: Wanted, disk: kmod.Build | None, *, boots: bool
+    lock: BenchLock, bench: OptionsBench, module: str, wanted: WantedBuild, disk: kmod.Build | None, *, boots: bool
 ) -> None:
     """Remember what was there before a build; `boots` when it comes with a boot and not by loading it again.
 
@@ -446,7 +448,7 @@ def unstage_builds(call: Call, bench: OptionsBench) -> dict[str, Any]:
 
 
 def put_on_disk(
-    request: BuildRequest, bench: OptionsBench, before: Builds, wanted: Wanted, reason: str
+    request: BuildRequest, bench: OptionsBench, before: Builds, wanted: WantedBuild, reason: str
 ) -> dict[str, Any]:
     """After the trial: the build that it showed goes to the disk, and is in all three places then.
 
@@ -460,7 +462,9 @@ def put_on_disk(
             "build: the role provision boots it once"
         )
     steps: list[str] = []
-    with _locked(request.call), told(steps, lambda: records(request.name, before, identifiers(bench, request.name))):
+    with _locked(request.call), partial_errors(
+        steps, lambda: records(request.name, before, identifiers(bench, request.name))
+    ):
         if wanted.driver_package is not None:
             index_modules(bench)
             steps.append(f"{wanted.package} {wanted.package_version} in the index of kernel {bench.kernel}")
@@ -495,7 +499,7 @@ def write_module(bench: OptionsBench, file: ModuleFile) -> list[str]:
 
 
 def _make(
-    request: BuildRequest, bench: OptionsBench, system: System, wanted: Wanted, before: Builds
+    request: BuildRequest, bench: OptionsBench, system: System, wanted: WantedBuild, before: Builds
 ) -> tuple[str, list[str]]:
     """Build where that is needed, and write the image; its name and what was done. Raises PartialError."""
     boot = Path(bench.machine.path("/boot"))
@@ -536,7 +540,7 @@ def _make(
 
 
 def _build(
-    request: BuildRequest, bench: OptionsBench, wanted: Wanted, before: Builds, steps: list[str]
+    request: BuildRequest, bench: OptionsBench, wanted: WantedBuild, before: Builds, steps: list[str]
 ) -> ModuleFile:
     """The file that DKMS builds, installed nowhere. Raises ToolError."""
     if not wanted.installed:
@@ -585,7 +589,7 @@ def _write(boot: Path, name: str, image: bytes) -> None:
     replace_bytes(boot / name, image)
 
 
-def _present_file(request: BuildRequest, bench: OptionsBench, wanted: Wanted | None) -> ModuleFile | None:
+def _present_file(request: BuildRequest, bench: OptionsBench, wanted: WantedBuild | None) -> ModuleFile | None:
     """The module's file as far as it is there already: a package may not be installed, or not be built yet."""
     if wanted is None or wanted.file is not None or not wanted.installed:
         return wanted.file if wanted else None
@@ -602,7 +606,7 @@ def _content(file: ModuleFile) -> bytes:
         raise ToolError(f"{file.path} cannot be read: {problem.strerror}") from problem
 
 
-def _look(request: BuildRequest, bench: OptionsBench) -> tuple[OptionsBench, Builds, Wanted | None]:
+def _look(request: BuildRequest, bench: OptionsBench) -> tuple[OptionsBench, Builds, WantedBuild | None]:
     """The bench with the kernel that is meant, its builds, and what the files are (None: check mode has no files)."""
     if not request.files or not request.module:
         raise BadInputError([f"driver build of {request.module or '(no module)'}: module and file are needed"])
@@ -635,7 +639,7 @@ def provision_build(request: BuildRequest, bench: OptionsBench) -> dict[str, Any
     return _carry_out(request, bench, before, wanted)
 
 
-def _carry_out(request: BuildRequest, bench: OptionsBench, before: Builds, wanted: Wanted) -> dict[str, Any]:
+def _carry_out(request: BuildRequest, bench: OptionsBench, before: Builds, wanted: WantedBuild) -> dict[str, Any]:
     steps: list[str] = []
     with _locked(request.call) as lock:
         if wanted.driver_package is not None:
@@ -643,7 +647,7 @@ def _carry_out(request: BuildRequest, bench: OptionsBench, before: Builds, wante
             remember_boot(lock, system_of(bench))
         remember_build(lock, bench, request.name, wanted, before["disk"], boots=False)
         note_starts(bench.machine, request.call.state_dir, [request.name])
-        with told(steps, lambda: records(request.name, before, identifiers(bench, request.name))):
+        with partial_errors(steps, lambda: records(request.name, before, identifiers(bench, request.name))):
             _install(request, bench, wanted, steps)
             _load_again(bench, request.name)
             forget_start(bench.machine, request.call.state_dir, request.name)
@@ -653,7 +657,7 @@ def _carry_out(request: BuildRequest, bench: OptionsBench, before: Builds, wante
     return result(request, before, now, steps)
 
 
-def _install(request: BuildRequest, bench: OptionsBench, wanted: Wanted, steps: list[str]) -> None:
+def _install(request: BuildRequest, bench: OptionsBench, wanted: WantedBuild, steps: list[str]) -> None:
     """Put the build on disk; what was done is added to `steps`. Raises ToolError."""
     if wanted.driver_package is not None:
         _install_driver(request, bench, wanted.driver_package, steps, runs=True)
@@ -687,7 +691,7 @@ def _install_driver(
     return install_driver(package, driver_labels(state_dir), bench, state_dir, steps, runs=runs)
 
 
-def check_build(request: BuildRequest, wanted: Wanted, now: Builds) -> None:
+def check_build(request: BuildRequest, wanted: WantedBuild, now: Builds) -> None:
     """Raise ToolError unless the build that is meant is loaded and on disk."""
     if now["loaded"] is None:
         raise ToolError(f"driver {request.module} is not loaded")

@@ -378,7 +378,7 @@ class DriveSettings:
         """How a value is known; what it does is not measured here."""
         if name == NAME:
             return self._links.prove(target, value)
-        return None, self._pages.told(target, name) if is_page(name) else ""
+        return None, self._pages.evidence(target, name) if is_page(name) else ""
 
     def watch(self, target: DriveTarget, name: str, value: Any, seconds: float) -> Proof:  # noqa: ANN401 - of a drop
         return effect_of(Watched(target, seconds, self._sysfs, self._dev), name, value)

@@ -31,7 +31,7 @@ from typing import (
 
 from ..kit.errors import BadInputError, StorqualError, ToolError
 from ..kit.lock import BenchLock, SavedState, hold_lock, read_saved, remember
-from ..kit.results import Provisioned, refuse_unlike, told
+from ..kit.results import Provisioned, partial_errors, refuse_unlike
 from ..kit.settings import check_section, section_of
 
 C_contra = TypeVar("C_contra", contravariant=True)
@@ -133,7 +133,7 @@ class SettingPlan(Generic[T]):
         return {name: self.before[name] for name in self.touched if name in self.before}
 
     @property
-    def wanted(self) -> Values:
+    def goal(self) -> Values:
         """What must be there after the writes: what is declared, and else what a write may change as it was found."""
         undeclared = {name: self.found.get(name, value) for name, value in self.memory.items()}
         return {**undeclared, **{name: value for name, value in self.declared.items() if value is not None}}
@@ -309,7 +309,7 @@ def apply(
         memory.update({f"{section}.{name}@{each.owner}": value for name, value in each.memory.items()})
     save(memory)
     steps: list[str] = []
-    with told(steps, lambda: _left(subsystem, plans)):
+    with partial_errors(steps, lambda: _left(subsystem, plans)):
         for each in writing:
             _write(subsystem, each, steps)
         afterwards(steps)
@@ -336,7 +336,7 @@ def _watched(
 
 def _write(subsystem: Subsystem[T], each: SettingPlan[T], steps: list[str]) -> None:
     """Write what differs, in order; what an earlier write may have changed is read again before it is compared."""
-    now, wanted = dict(each.before), each.wanted
+    now, wanted = dict(each.before), each.goal
     for _, group in groupby(_in_order(subsystem, wanted), key=subsystem.together):
         names = list(group)
         declared = {name: wanted[name] for name in names if each.declared.get(name) is not None}

@@ -123,7 +123,7 @@ class ModePages:
                     f"{target.id}: WCE is {value}, and the kernel goes by '{kernel}' also after it looked again"
                 )
 
-    def told(self, target: DriveTarget, name: str) -> str:
+    def evidence(self, target: DriveTarget, name: str) -> str:
         """How a value is known; the kernel's cache type is told beside WCE."""
         if plain(name) != WRITE_CACHE or target.nvme:
             return ""

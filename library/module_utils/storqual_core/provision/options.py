@@ -25,7 +25,7 @@ from ..kit.errors import ToolError
 from ..kit.kernel import FILE, Options, compose, declared_options, in_file, parse_options, same_value
 from ..kit.lock import read_saved, remember
 from ..kit.machine import Machine, read_attribute
-from ..kit.results import PartialError, Provisioned, told
+from ..kit.results import PartialError, Provisioned, partial_errors
 from ..tools import kmod
 from ..tools.capabilities import Packages
 from .boot import booted_image
@@ -382,7 +382,7 @@ def _carry_out(
         steps.append(f"module {module} loaded again {how}")
 
     note_starts(bench.machine, state_dir, [*(plan.module for plan in work.reloading), *work.returning])
-    with told(steps, lambda: _records(plans, _plans(bench, options, state_dir))):
+    with partial_errors(steps, lambda: _records(plans, _plans(bench, options, state_dir))):
         for plan in work.reloading:
             words = [f"{value.name}={value.declared}" for value in plan.values]
             again(plan.module, words, f"with {' '.join(words)}")

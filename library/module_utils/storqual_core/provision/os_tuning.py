@@ -147,7 +147,7 @@ class Processors(Separate):
             for name, place in self._places().items():
                 given = values["governor"]
                 write_attribute(self._machine.path(place), given if isinstance(given, str) else given[name])
-            steps.append(f"{target}: governor set to {_told(values['governor'])}")
+            steps.append(f"{target}: governor set to {_governor_text(values['governor'])}")
         if _SERVICE in values:
             word = "start" if values[_SERVICE] == ACTIVE else "stop"
             self._runner(["systemctl", word, _SERVICE], timeout=60.0).expect()
@@ -197,7 +197,7 @@ def judge_frequency(governor: str, driver: str, looks: Sequence[Sequence[int]]) 
     return None, f"CPUs run at {speeds}, and the governor changes that with the load"
 
 
-def _told(value: object) -> str:
+def _governor_text(value: object) -> str:
     return value if isinstance(value, str) else "what each CPU had"
 
 

@@ -12,7 +12,7 @@ from ..kit.command import Runner
 from ..kit.errors import ToolError
 from ..kit.lock import remember
 from ..kit.machine import Machine
-from ..kit.results import Provisioned, told
+from ..kit.results import Provisioned, partial_errors
 from .engine import Call, StepOutcome
 
 UNITS = (
@@ -50,7 +50,7 @@ def hold_services(call: Call, machine: Machine, runner: Runner) -> dict[str, Any
     steps: list[str] = []
     settings = [Provisioned(f"os.{PREFIX}{unit}", None, "active", "inactive", changed=True) for unit in running]
     if running and not call.check:
-        with call.lock("package services") as lock, told(steps):
+        with call.lock("package services") as lock, partial_errors(steps):
             if lock is not None:
                 remember(lock, {f"os.{PREFIX}{unit}@bench": "active" for unit in running})
             runner(["systemctl", "stop", *running], timeout=_TIMEOUT).expect()

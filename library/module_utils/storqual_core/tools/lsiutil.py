@@ -248,7 +248,7 @@ def parse_boards(text: str) -> dict[str, tuple[str, str, str]]:
         tracer = columns[6] if len(columns) > 6 else ""
         boards[columns[0]] = (f"{segment:04x}:{bus:02x}:{device:02x}.0", "".join(columns[4:5]), tracer)
     if not boards:
-        problem = f"a board that is not understood: {odd[0]!r}" if odd else f"no boards: {_told(text)}"
+        problem = f"a board that is not understood: {odd[0]!r}" if odd else f"no boards: {_message(text)}"
         raise ToolError(f"lsiutil lists {problem}")
     return boards
 
@@ -260,7 +260,7 @@ def parse_versions(text: str) -> dict[str, str]:
     """
     active = _ACTIVE.search(text)
     if active is None:
-        raise ToolError(f"lsiutil shows no firmware version: {_told(text)}")
+        raise ToolError(f"lsiutil shows no firmware version: {_message(text)}")
     versions = {"firmware": Port("", "", "", "", active.group(1)).version}
     for kind, version in _IMAGE.findall(text):
         versions.setdefault(_COMPONENTS[kind], version.rpartition("-")[2] if kind != "Firmware" else version)
@@ -280,7 +280,7 @@ def parse_settings(text: str) -> dict[str, Value]:
     if depth:
         settings["sata_queue_depth"] = int(depth.group(1))
     if not settings and not _SETTINGS_TITLE.search(text):
-        raise ToolError(f"lsiutil shows no settings: {_told(text)}")
+        raise ToolError(f"lsiutil shows no settings: {_message(text)}")
     return settings
 
 
@@ -290,11 +290,11 @@ def parse_page(text: str) -> dict[int, int]:
         int(match.group(1), 16): int(match.group(2), 16) for match in map(_WORD.match, text.splitlines()) if match
     }
     if not words:
-        raise ToolError(f"lsiutil shows no configuration page: {_told(text)}")
+        raise ToolError(f"lsiutil shows no configuration page: {_message(text)}")
     return words
 
 
-def _told(text: str) -> str:
+def _message(text: str) -> str:
     failure = _FAILED.search(text)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return visible(failure.group(0).strip() if failure else lines[-1] if lines else "no message")[:200]
@@ -303,7 +303,7 @@ def _told(text: str) -> str:
 def _run(runner: Runner, *words: str) -> Completed:
     ended = run_first(runner, PROGRAMS, words, timeout=_TIMEOUT)
     if "No such port" in ended.stdout:
-        raise ToolError(f"`{ended.line}`: {_told(ended.stdout)}")
+        raise ToolError(f"`{ended.line}`: {_message(ended.stdout)}")
     return ended
 
 
@@ -382,7 +382,7 @@ def write_word(runner: Runner, index: str, page: tuple[int, int], offset: int, o
     now = read_page(runner, index, *page).get(offset)
     if _WRITTEN not in ended.stdout or now != new:
         word = "nothing" if now is None else f"{now:08x}"
-        raise ToolError(f"`{ended.line}` left {where} at {word} instead of {new:08x}: {_told(ended.stdout)}")
+        raise ToolError(f"`{ended.line}` left {where} at {word} instead of {new:08x}: {_message(ended.stdout)}")
 
 
 def read_settings(runner: Runner, index: str) -> Mapping[str, Value]:

@@ -93,7 +93,7 @@ def parse_topology(text: str) -> tuple[MultipathMap, ...]:
         paths = tuple(
             _listed_path(as_mapping(path), group) for group in groups for path in as_list(group.get("paths"))
         )
-        vendor, model = _told(body, "vend"), _told(body, "prod")
+        vendor, model = _value(body, "vend"), _value(body, "prod")
         name, counted = as_text(body.get("name")), as_int(body.get("paths"))
         wwid = as_text(body.get("uuid"))
         numbers = [as_int(group.get("group")) for group in groups]
@@ -108,13 +108,13 @@ def parse_topology(text: str) -> tuple[MultipathMap, ...]:
             MultipathMap(
                 name,
                 wwid,
-                _told(body, "sysfs"),
+                _value(body, "sysfs"),
                 f"{vendor} {model}" if vendor and model else "",
-                features=_told(body, "features"),
-                handler=_told(body, "hwhandler"),
+                features=_value(body, "features"),
+                handler=_value(body, "hwhandler"),
                 policy=policies.get("active") or next(iter(reversed(policies.values())), ""),
                 paths=paths,
-                queueing=_told(body, "queueing"),
+                queueing=_value(body, "queueing"),
                 path_faults=as_int(body.get("path_faults")),
                 queue_timeouts=as_int(body.get("q_timeouts")),
             )
@@ -122,16 +122,16 @@ def parse_topology(text: str) -> tuple[MultipathMap, ...]:
     return _each_once(maps)
 
 
-def _told(body: Mapping[str, Any], name: str) -> str:
+def _value(body: Mapping[str, Any], name: str) -> str:
     text = as_text(body.get(name)).strip()
     return "" if text in ("-", "[undef]", "undef") else text
 
 
 def _listed_path(path: Mapping[str, Any], group: Mapping[str, Any]) -> MultipathPath:
     device, number, kernel, checker, online, by = (
-        _told(path, name) for name in ("dev", "dev_t", "dm_st", "chk_st", "dev_st", "checker")
+        _value(path, name) for name in ("dev", "dev_t", "dm_st", "chk_st", "dev_st", "checker")
     )
-    return MultipathPath(device, number, kernel, checker, online, as_int(path.get("pri")), _told(group, "dm_st"), by)
+    return MultipathPath(device, number, kernel, checker, online, as_int(path.get("pri")), _value(group, "dm_st"), by)
 
 
 def _each_once(maps: Sequence[MultipathMap]) -> tuple[MultipathMap, ...]:

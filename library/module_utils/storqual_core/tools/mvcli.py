@@ -168,7 +168,7 @@ def _strange(record: Record, known: bool, kind: str) -> str:
     return f"record {record['id']} is no {kind}, or of two {kind}s: {', '.join(record)[:120]}"
 
 
-def _told(record: Record, *labels: str) -> str:
+def _value(record: Record, *labels: str) -> str:
     """The value under the first of `labels` that has one: the two tools and their releases space them differently."""
     plain = {plain_label(label): value for label, value in record.items()}
     return next((plain[label] for label in map(plain_label, labels) if plain.get(label)), "")
@@ -183,9 +183,9 @@ def _controller(record: Record, index: str) -> AdapterFacts:
     return AdapterFacts(
         index=index,
         # the product of some cards is told as PCI ids
-        model=_told(record, "Model number", "Product", "SUBNQN"),
+        model=_value(record, "Model number", "Product", "SUBNQN"),
         vendor="Marvell",
-        serial=_told(record, "Serial no", "Serial number"),
+        serial=_value(record, "Serial no", "Serial number"),
         pci=f"0000:{place.group(1)}:{place.group(2)}.{int(place.group(3), 16):x}".lower() if place else "",
         firmware={"firmware": version} if version else {},
         settings=dict(record),
@@ -201,19 +201,19 @@ def _controller(record: Record, index: str) -> AdapterFacts:
 
 def _drive(record: Record) -> DriveFacts:
     size, sizes = _sizes(record.get("size", ""))
-    blocks, block = whole_number(_told(record, "LBA")), whole_number(_told(record, "Sector size"))
+    blocks, block = whole_number(_value(record, "LBA")), whole_number(_value(record, "Sector size"))
     return DriveFacts(
         position=record["id"],
-        wwn=printed_wwn(_told(record, "WWN")),
-        serial=_told(record, "Serial", "Serial number"),
-        model=_told(record, "Model"),
-        revision=_told(record, "Firmware version"),
+        wwn=printed_wwn(_value(record, "WWN")),
+        serial=_value(record, "Serial", "Serial number"),
+        model=_value(record, "Model"),
+        revision=_value(record, "Firmware version"),
         size=blocks * block if blocks and block else size,
         size_range=None if blocks and block else sizes,
-        state=_told(record, "Status", "PD status"),
-        media=_told(record, "SSD type"),
+        state=_value(record, "Status", "PD status"),
+        media=_value(record, "SSD type"),
         settings={label: value for label, value in record.items() if label not in _DRIVE_LABELS},
-        unread=_strange(record, bool(_told(record, "Model", "Serial", "Serial number")), "drive"),
+        unread=_strange(record, bool(_value(record, "Model", "Serial", "Serial number")), "drive"),
     )
 
 
@@ -232,10 +232,10 @@ def _volume(record: Record) -> VolumeFacts:
     state = next((each for each in states if each.lower() not in _GOOD), "".join(states[:1]))
     unread = [value.lower() for label, value in record.items() if label not in _VOLUME_LABELS]
     sound = not any(value.startswith(("running", "in progress", "rebuild", "init", "degraded")) for value in unread)
-    strip = _told(record, "Stripe size", "Stripe block size")
+    strip = _value(record, "Stripe size", "Stripe block size")
     size, sizes = _sizes(record.get("size", ""))
-    under_way = _progress(_told(record, "BGA status").lower(), _told(record, "BGA progress").lower())
-    listed, count = _told(record, "PD RAID setup", "PDs"), whole_number(_told(record, *_COUNTS))
+    under_way = _progress(_value(record, "BGA status").lower(), _value(record, "BGA progress").lower())
+    listed, count = _value(record, "PD RAID setup", "PDs"), whole_number(_value(record, *_COUNTS))
     members = tuple(listed.replace(",", " ").split())
     odd = _strange(record, bool({"raid mode", "status", "vd status"} & set(record)), "volume")
     # what is missing of a volume that is not well may have one number

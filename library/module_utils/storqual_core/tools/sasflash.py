@@ -108,20 +108,20 @@ def parse_adapter(text: str, index: str = "sas3flash 0") -> AdapterFacts:
         raise ToolError(f"{index} could not be read: the text reports several adapters")
     named = "Board Name" in fields or not any("board" in label for label in by_label)
     # the two versions of NVDATA differ in their brackets only
-    versions = {name: _told(by_label.get(label.lower(), "")) for name, label in _LABELS.items()}
+    versions = {name: _value(by_label.get(label.lower(), "")) for name, label in _LABELS.items()}
     return AdapterFacts(
         index=index,
         # a board without a name is called by its chip; builds for SAS1 chips print nothing of the board
-        model=_told(fields.get("Board Name")) or (_told(fields.get("Controller")) if named else ""),
-        vendor=_told(fields.get("NVDATA Vendor")),
-        serial=_told(fields.get("Board Tracer Number")),
+        model=_value(fields.get("Board Name")) or (_value(fields.get("Controller")) if named else ""),
+        vendor=_value(fields.get("NVDATA Vendor")),
+        serial=_value(fields.get("Board Tracer Number")),
         pci=_pci(fields.get("PCI Address")),
         firmware={name: version for name, version in versions.items() if version},
         settings=printed,
     )
 
 
-def _told(text: str) -> str:
+def _value(text: str) -> str:
     """Nothing for `N/A` and its kin."""
     return "" if text.strip().lower() in _ABSENT else text.strip()
 
@@ -155,7 +155,7 @@ def _last(text: str) -> str:
     return (lines[-1] if lines else "nothing")[:200]
 
 
-def _said(runner: Runner, index: str, *words: str, timeout: float = _TIMEOUT) -> str:
+def _output(runner: Runner, index: str, *words: str, timeout: float = _TIMEOUT) -> str:
     """Ask the adapter `sas3flash 0`: program, number."""
     program, _, number = index.partition(" ")
     ended = runner([program, "-c", number, *words], timeout=timeout)
@@ -181,13 +181,13 @@ def read_facts(runner: Runner) -> ToolFacts:
 
 def _read(runner: Runner, index: str) -> AdapterFacts:
     """One adapter with its phys, whose links only `-testlsall` tells. Raises ToolError."""
-    adapter = parse_adapter(_said(runner, index, "-list"), index)
-    return replace(adapter, ports=parse_links(_said(runner, index, "-o", "-testlsall")))
+    adapter = parse_adapter(_output(runner, index, "-list"), index)
+    return replace(adapter, ports=parse_links(_output(runner, index, "-o", "-testlsall")))
 
 
 def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
     """The version of each part; NVDATA as delivered and as kept can differ after a flash. Raises ToolError."""
-    return parse_adapter(_said(runner, index, "-list"), index).firmware
+    return parse_adapter(_output(runner, index, "-list"), index).firmware
 
 
 def firmware_objections(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...]:  # noqa: ARG001
@@ -200,11 +200,11 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> Sequence[str]:
 
     Returns a sentence for each option ROM that the adapter has no more. Raises ToolError.
     """
-    before = parse_adapter(_said(runner, index, "-list"), index)
-    text = _said(runner, index, "-o", _OPTIONS[image.component], image.path, timeout=_FLASH_TIMEOUT)
+    before = parse_adapter(_output(runner, index, "-list"), index)
+    text = _output(runner, index, "-o", _OPTIONS[image.component], image.path, timeout=_FLASH_TIMEOUT)
     if _FLASHED[image.component] not in text:
         raise ToolError(f"{index} did not accept {image.path}: {_last(text)}")
-    after = parse_adapter(_said(runner, index, "-list"), index)
+    after = parse_adapter(_output(runner, index, "-list"), index)
     for label in ("SAS Address", "Board Name"):
         if before.settings.get(label) != after.settings.get(label):
             now, then = after.settings.get(label, "nothing"), before.settings.get(label, "nothing")

@@ -665,7 +665,7 @@ def _position(row: object) -> str:
     return as_text(as_mapping(row).get("EID:Slt")).strip()
 
 
-def _known(row: Mapping[str, Any], name: str) -> str:
+def _column(row: Mapping[str, Any], name: str) -> str:
     """What a column says; empty for `-`, which is all that is printed of a drive that does not answer."""
     value = as_text(row.get(name)).strip()
     return "" if value == "-" else value
@@ -690,12 +690,12 @@ def _drive(
         wwn=printed_wwn(first(fields, "WWN")),
         serial=first(fields, "SN", "Serial Number"),
         vendor=first(fields, "Manufacturer Id", "Manufacturer Identification", "Vendor"),
-        model=first(fields, "Model Number") or _known(row, "Model"),
+        model=first(fields, "Model Number") or _column(row, "Model"),
         revision=first(fields, "Firmware Revision", "Firmware Revision Level"),
         size=size,
         size_range=sizes,
         state=state(row),
-        media=_known(row, "Med"),
+        media=_column(row, "Med"),
         counters=counters,
         settings={**words, **fields},
     )
@@ -769,7 +769,7 @@ _TASKS = {
 }
 
 
-def _said(answer: ControllerAnswer) -> str:
+def _message(answer: ControllerAnswer) -> str:
     return "; ".join([answer.description, *answer.complaints])
 
 
@@ -783,7 +783,7 @@ def parse_foreign(text: str, tool: str = "storcli") -> tuple[Mapping[str, str], 
     for answer in answers_of(text, tool):
         check_counts(answer.data, tool)
         rows = [as_mapping(row) for row in as_list(answer.data.get("FOREIGN CONFIGURATION"))]
-        incomplete = bool(_INCOMPLETE.search(_said(answer)))
+        incomplete = bool(_INCOMPLETE.search(_message(answer)))
         counted = [as_int(value) for name, value in answer.data.items() if plain_label(name) in _FOREIGN_DRIVES]
         if rows:
             importable = "no" if incomplete else "yes"
@@ -798,8 +798,10 @@ def parse_foreign(text: str, tool: str = "storcli") -> tuple[Mapping[str, str], 
         elif any(count != 0 for count in counted):
             fields = {key: as_text(value).strip() for key, value in answer.data.items()}
             groups.append({"State": "Foreign drives without a configuration", "Importable": "no", **fields})
-        elif not counted and not _NO_FOREIGN.search(_said(answer)) and not answer.nothing:
-            raise ToolError(f"{tool} does not tell whether there is a foreign configuration: {_said(answer)[:200]}")
+        elif not counted and not _NO_FOREIGN.search(_message(answer)) and not answer.nothing:
+            raise ToolError(
+                f"{tool} does not tell whether there is a foreign configuration: {_message(answer)[:200]}"
+            )
     return tuple(groups)
 
 
@@ -811,8 +813,8 @@ def parse_backup(text: str, tool: str = "storcli") -> Mapping[str, str]:
     backup: dict[str, str] = {}
     for answer in answers_of(text, tool):
         section = next((name for name in _SECTIONS if as_list(answer.data.get(name))), "")
-        if not section and not _NO_BACKUP.search(_said(answer)) and not answer.nothing:
-            raise ToolError(f"{tool} does not tell what backs the cache: {_said(answer)[:200]}")
+        if not section and not _NO_BACKUP.search(_message(answer)) and not answer.nothing:
+            raise ToolError(f"{tool} does not tell what backs the cache: {_message(answer)[:200]}")
         for row in map(as_mapping, as_list(answer.data.get(section))):
             if "Property" in row:
                 backup[as_text(row.get("Property")).strip()] = as_text(row.get("Value")).strip()
@@ -846,7 +848,7 @@ def more_settings(ask: Callable[[str], str], index: str, notes: list[str]) -> di
         notes.append(str(problem))
     try:
         output = ask(f"/c{index}/bbu show all")
-        if any(_ASK_CV.search(_said(answer)) for answer in answers_of(output, "storcli")):
+        if any(_ASK_CV.search(_message(answer)) for answer in answers_of(output, "storcli")):
             output = ask(f"/c{index}/cv show all")
         settings.update({f"Backup / {key}": value for key, value in parse_backup(output).items()})
     except ToolError as problem:
@@ -1335,7 +1337,7 @@ def parse_events(text: str, tool: str = _TOOL) -> tuple[AdapterEvent, ...]:
     heads = list(_EVENT.finditer(text))
     if not heads:
         answers = answers_of(text, tool)
-        message = "; ".join(_said(answer) for answer in answers)
+        message = "; ".join(_message(answer) for answer in answers)
         empty = all(answer.success and set(answer.data) <= {"Events", _PROPERTIES} for answer in answers)
         if not empty and not _NO_EVENT.search(message):
             raise ToolError(f"{tool} printed no event: {message[:200]}")
@@ -1395,8 +1397,8 @@ def parse_properties(text: str, tool: str = _TOOL) -> Mapping[str, Mapping[str, 
         values = {as_text(row.get("Ctrl_Prop")).strip(): as_text(row.get("Value")).strip() for row in rows}
         if rows and (len(values) != len(rows) or "" in values):
             raise ToolError(f"{tool} tells a property of controller {answer.controller} twice, or without its name")
-        if not rows and not answer.nothing and not _UNSUPPORTED.search(_said(answer)):
-            raise ToolError(f"{tool} tells no property of controller {answer.controller}: {_said(answer)[:200]}")
+        if not rows and not answer.nothing and not _UNSUPPORTED.search(_message(answer)):
+            raise ToolError(f"{tool} tells no property of controller {answer.controller}: {_message(answer)[:200]}")
         if rows:
             properties[answer.controller] = values
     return properties

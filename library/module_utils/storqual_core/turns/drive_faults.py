@@ -491,7 +491,7 @@ def by_rules(
             if given_up:
                 tell("offline", f"the kernel took {aim.drive.name} offline")
                 time.sleep(aim.away_s)
-        left = "; ".join(_told(drive)) or "no rules"
+        left = "; ".join(_rules_left(drive)) or "no rules"
         if drive.left() or drive.state != "running":
             raise ToolError(f"{aim.drive.name} is {drive.state}, scsi_debug has {left}")
         if given_up and not offline:
@@ -501,7 +501,7 @@ def by_rules(
     return way
 
 
-def _told(drive: _Drive) -> list[str]:
+def _rules_left(drive: _Drive) -> list[str]:
     return [f"rule {kind} {command:#x} to act {times} times" for (kind, command), times in drive.left().items()]
 
 

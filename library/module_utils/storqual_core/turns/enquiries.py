@@ -98,7 +98,7 @@ class Enquirer:
         if end.key == UNIT_ATTENTION:
             end = sent()
         if end.status == CHECK_CONDITION and end.key == ILLEGAL_REQUEST:
-            return end.told.encode(), True
+            return end.description.encode(), True
         if end.status or end.host:
-            raise OSError(errno.EIO, end.told)
+            raise OSError(errno.EIO, end.description)
         return bytes(data[: size - max(0, end.residual)]), False

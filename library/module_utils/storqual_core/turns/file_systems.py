@@ -67,7 +67,7 @@ class _Mounted:
 
     ask: FileSystemAsk
     point: Path
-    said: str
+    note: str
 
 
 class FileSystems:
@@ -111,7 +111,7 @@ class FileSystems:
             self._make(drive, ask)
         if fresh:
             self._write_files({drive: self._file(drive) for drive in fresh})
-        return [self._file(drive) for drive in drives], sorted({self._mounted[drive].said for drive in drives})
+        return [self._file(drive) for drive in drives], sorted({self._mounted[drive].note for drive in drives})
 
     def close(self) -> None:
         """Take all away again; one that does not go does not keep the others. Raises GuardRefusalError, ToolError."""

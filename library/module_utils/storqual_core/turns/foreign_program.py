@@ -251,13 +251,13 @@ class ProgramRun:
             return False
         aim = Aim(self._machine, command.run, drive, _AWAY_S, _BACK_S)
         try:
-            ACTS["sysfs_delete"](aim, subject.seen)
+            ACTS["sysfs_delete"](aim, subject.report)
             with subject.hold() as held:
                 if not _answers(self._machine.path(held[subject.id])):
                     return False
                 held.reclaim(subject.id)
         except (StorqualError, OSError) as problem:
-            subject.seen("failed", str(problem))
+            subject.report("failed", str(problem))
             return False
         text = f"drive {subject.id} did not answer, was removed, and answers after a scan"
         stream.line("recovered", how="scanned", text=text)

@@ -306,7 +306,9 @@ class KernelWays:
             try:
                 end = send(self.direct, block_command(f"read{size}", 0, 1), [block], reads=True)
                 failed = bool(end.host) or (bool(end.status) and end.key != UNIT_ATTENTION)
-                self._lengths[size] = f"a READ({size}) of the first block ended with {end.told}" if failed else ""
+                self._lengths[size] = (
+                    f"a READ({size}) of the first block ended with {end.description}" if failed else ""
+                )
             except OSError as problem:
                 self._lengths[size] = f"the kernel does not send it: {problem.strerror}"
         if self._lengths.get(size):

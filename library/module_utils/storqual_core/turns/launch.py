@@ -418,7 +418,7 @@ class Curve:
         within = step is not None and step.response_ns <= self.ask.cap_ns
         return within, load if within else -load
 
-    def asked(self) -> dict[str, int]:
+    def search_fields(self) -> dict[str, int]:
         return {"load_cap_ns": self.ask.cap_ns, "load_share_ppm": self.ask.share_ppm, "load_most": self.ask.most}
 
 

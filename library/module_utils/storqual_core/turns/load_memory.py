@@ -151,15 +151,15 @@ class Arena:
         draw = self._random
         if name == "offset":
             steps = max(1, PAGE // self._alignment)
-            return self._one(self._pages, PAGE + draw.randrange(1, max(2, steps)) * self._alignment % PAGE, size)
+            return self._piece(self._pages, PAGE + draw.randrange(1, max(2, steps)) * self._alignment % PAGE, size)
         if name == "huge" and self.has_huge:
-            return self._one(self._huge, _HUGE if size > PAGE else _HUGE + draw.randrange(64) * PAGE, size)
+            return self._piece(self._huge, _HUGE if size > PAGE else _HUGE + draw.randrange(64) * PAGE, size)
         if name == "straddle" and self.has_huge:
             before = min(size // 2, 65536 - PAGE) // self._alignment * self._alignment
-            return self._one(self._huge, _HUGE + 65536 - before, size)
+            return self._piece(self._huge, _HUGE + 65536 - before, size)
         if name == "across4g" and self._around is not None:
             before = min(size // 2, size - 1) // self._alignment * self._alignment
-            return self._one(self._around, _AROUND - before, size)
+            return self._piece(self._around, _AROUND - before, size)
         if name == "mixed4g" and all(self._sides) and size <= _MOST_PIECES * PAGE:
             return self._mixed(size)
         if name == "segments":
@@ -171,10 +171,10 @@ class Arena:
             if 1 < len(pieces) <= _MOST_PIECES:
                 guards = (self._pages[PAGE - _GUARD : PAGE], self._pages[2 * PAGE : 2 * PAGE + _GUARD])
                 return Shaped(pieces, guards, repeats=True)
-        return self._one(self._pages, PAGE, size)
+        return self._piece(self._pages, PAGE, size)
 
     @staticmethod
-    def _one(memory: memoryview, at: int, size: int) -> Shaped:
+    def _piece(memory: memoryview, at: int, size: int) -> Shaped:
         guards = (memory[at - PAGE : at], memory[at + size : at + size + PAGE])
         return Shaped((memory[at : at + size],), guards)
 

@@ -154,7 +154,7 @@ def make_sample(
         "launch": _head(batch, launch, start),
         "runs": runs,
         "chosen": chosen,
-        "search": None if curve is None else curve.asked(),
+        "search": None if curve is None else curve.search_fields(),
         "asked_s": launch.fio.runtime_s,
         "arrivals_per_s": arrivals_per_s(launch.fio, len(launch.drives)),
         "log_ms": launched.log_ms,

@@ -79,7 +79,7 @@ class CommandEnd:
     residual: int = 0
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         return f"status {self.status:#x}, host status {self.host:#x}, sense {self.key:x}/{self.code:02x}"
 
 
@@ -143,7 +143,7 @@ def perform(descriptor: int, command: bytes, pieces: Sequence[memoryview] = (), 
     if end.key == _MISCOMPARE:
         raise MiscompareError
     if end.status or end.host or end.residual:
-        raise OSError(errno.EIO, f"{end.told}, residual {end.residual}")
+        raise OSError(errno.EIO, f"{end.description}, residual {end.residual}")
 
 
 def read_blocks(descriptor: int, first: int, blocks: int, size: int, timeout_ms: int) -> CommandEnd:

@@ -45,7 +45,7 @@ UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True)
-class Found:
+class SectorContent:
     """What one sector is, and the sequence of the write it is of (0 where it is of none that can be told)."""
 
     code: str
@@ -141,23 +141,23 @@ def _lies_at(write: TaggedWrite, place: int, sector: int) -> bool:
     return 0 <= into < write.length and (into % write.period if write.period else into) == place
 
 
-def read_sector(data: bytes | memoryview, tag: bytes, sector: int) -> Found:
+def read_sector(data: bytes | memoryview, tag: bytes, sector: int) -> SectorContent:
     """What the 512 bytes found at `sector` are."""
     view = bytes(data)
     head = _write_of(view)
     if head is None:
-        return Found(ZERO if view == _ZEROS else CORRUPTED, 0)
+        return SectorContent(ZERO if view == _ZEROS else CORRUPTED, 0)
     found_tag, write, place = head
     if bytes(make_part(found_tag, write, place, 1)) == view:
         if found_tag != tag:
-            return Found(FOREIGN, 0)
-        return Found(GOOD if _lies_at(write, place, sector) else MISDIRECTED, write.sequence)
+            return SectorContent(FOREIGN, 0)
+        return SectorContent(GOOD if _lies_at(write, place, sector) else MISDIRECTED, write.sequence)
     if found_tag != tag:
         # what an earlier trial left damaged is no content of this one, but nobody can tell: it counts as damage
-        return Found(CORRUPTED, 0)
+        return SectorContent(CORRUPTED, 0)
     last, _ = _TAIL.unpack_from(view, _TAIL_AT)
     torn = write.sector + place == sector and last != write.sequence and _is_of_two(view, tag, write, place)
-    return Found(TORN if torn else CORRUPTED, write.sequence)
+    return SectorContent(TORN if torn else CORRUPTED, write.sequence)
 
 
 def _is_of_two(data: bytes, tag: bytes, write: TaggedWrite, place: int) -> bool:
@@ -170,7 +170,7 @@ def _is_of_two(data: bytes, tag: bytes, write: TaggedWrite, place: int) -> bool:
     return len(end) < _LEAST_CUT or end in _pool(tag)
 
 
-def alike(data: memoryview, tag: bytes, sector: int) -> tuple[Found, int]:
+def alike(data: memoryview, tag: bytes, sector: int) -> tuple[SectorContent, int]:
     """What the first sector of `data` is that was found at `sector`, and how many after it are of the same write."""
     head = _write_of(data)
     count = len(data) // SECTOR
@@ -182,12 +182,12 @@ def alike(data: memoryview, tag: bytes, sector: int) -> tuple[Found, int]:
             # views are compared byte by byte, copies as memory is
             good = _equal_sectors(bytes(data[: most * SECTOR]), bytes(make_part(tag, write, into, most)), most)
             if good:
-                return Found(GOOD, write.sequence), good
+                return SectorContent(GOOD, write.sequence), good
     elif head is None and data[:SECTOR] == _ZEROS:
         most = 1
         while most < count and data[most * SECTOR : (most + 1) * SECTOR] == _ZEROS:
             most += 1
-        return Found(ZERO, 0), most
+        return SectorContent(ZERO, 0), most
     return read_sector(data[:SECTOR], tag, sector), 1
 
 

@@ -146,7 +146,7 @@ class TurnSubject:
         """Tell the state of the adapter's drives, `before` or `after`."""
         self.stream.line("state", when=when, state=read_state(self.machine, self.pci, command.run, self.id))
 
-    def seen(self, what: str, text: str) -> None:
+    def report(self, what: str, text: str) -> None:
         self.stream.line("seen", seen=what, text=text)
 
 

@@ -237,13 +237,13 @@ class Switcher:
         }
         before = {drive: _latencies(target) for drive, (target, _) in caches.items()}
         apply(self._settings, plans, save=saver(self._lock), also=lambda each: claim_memory(self._claims, each.owner))
-        return [_told(drive, on, before[drive], _latencies(target)) for drive, (target, on) in caches.items()]
+        return [_finding(drive, on, before[drive], _latencies(target)) for drive, (target, on) in caches.items()]
 
 
 def _latencies(target: FioTarget) -> list[int]:
     return write_latencies(target.node, target.offset, target.size)
 
 
-def _told(drive: str, on: int, before: Sequence[int], after: Sequence[int]) -> str:
+def _finding(drive: str, on: int, before: Sequence[int], after: Sequence[int]) -> str:
     proven, seen = judge_write_cache(after, before) if on else judge_write_cache(before, after)
     return f"{drive}: WCE {'is shown' if proven else 'was not shown'} to be in effect: {seen}"

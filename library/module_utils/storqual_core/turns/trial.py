@@ -187,7 +187,7 @@ class TrialRun:
             return
         stream.line("fault", phase="begin", text=trial.way)
         try:
-            ACTS[trial.way](self._aim(drive), self._subject.seen)
+            ACTS[trial.way](self._aim(drive), self._subject.report)
         except (StorqualError, OSError) as problem:
             stream.line("fault", phase="failed", text=str(problem))
         else:
@@ -201,7 +201,7 @@ class TrialRun:
         if after is None or drive is None:
             return
         try:
-            after(self._aim(drive), self._subject.seen)
+            after(self._aim(drive), self._subject.report)
         except (StorqualError, OSError) as problem:
             stream.line("fault", phase="failed", text=str(problem))
 
@@ -259,7 +259,7 @@ class TrialRun:
             written = [_Written(device, sweep.ledger, sweep.parts, subject.tag)]
             # a drive that fails has nothing to keep others busy with
             hung = not device.lost and self._crowd(device, stack, written, numbers)
-            subject.seen("swept", f"{len(request.rows)} rows, {len(request.commands)} commands")
+            subject.report("swept", f"{len(request.rows)} rows, {len(request.commands)} commands")
             stream.line("fault", phase="end", text=trial.way)
             self._ended.set()
             log.join()

@@ -34,7 +34,7 @@ def fewest_ios(metric: str) -> int | None:
 
 
 @dataclass(frozen=True)
-class _Made:
+class _ArmYield:
     """What an arm's launches at a point can give at most, whatever is added to the plan.
 
     `launch` and `session` are the I/Os of the launch and of the session with the fewest.
@@ -49,7 +49,7 @@ class _Made:
 
 def undecidable(plan: BenchPlan, suite: Suite, profile: Profile) -> Iterator[tuple[int, str]]:
     """Required criteria that stay undecided whatever the drop does: number of the criterion, and a sentence."""
-    made = _made(plan, profile)
+    made = _arm_yields(plan, profile)
     for number, criterion in suite.numbered:
         if not criterion.is_required(plan.bench.kind):
             continue
@@ -73,7 +73,7 @@ class _Problem:
     order: float
 
 
-def _problem(criterion: Criterion, arms: Sequence[_Made], plan: BenchPlan) -> _Problem | None:
+def _problem(criterion: Criterion, arms: Sequence[_ArmYield], plan: BenchPlan) -> _Problem | None:
     """Why the launches of both arms (of the candidate alone, last, without a baseline) cannot decide a criterion."""
     metric, fewest = criterion.metric, fewest_ios(criterion.metric)
     counts = arms if criterion.against == "baseline" else arms[-1:]
@@ -115,7 +115,7 @@ def _key(plan: BenchPlan) -> str:
     return "`pairs`" if plan.design.kind == "interleaved" else "`launches`"
 
 
-def _made(plan: BenchPlan, profile: Profile) -> Mapping[tuple[str, str], Sequence[_Made]]:
+def _arm_yields(plan: BenchPlan, profile: Profile) -> Mapping[tuple[str, str], Sequence[_ArmYield]]:
     """What each arm can give at each point, the candidate last. A campaign that measures until decided goes on."""
     drives = {drive.id: drive for adapter in plan.bench.adapters.values() for drive in adapter.drives}
     points: defaultdict[tuple[str, str], defaultdict[str, defaultdict[str, list[tuple[float, float]]]]] = defaultdict(
@@ -129,10 +129,10 @@ def _made(plan: BenchPlan, profile: Profile) -> Mapping[tuple[str, str], Sequenc
     first = profile if plan.design.kind == "single" else first_part(profile)
     pairs = profile.pairs / first.pairs if plan.design.kind == "interleaved" else 1.0
     sessions = profile.sessions / first.sessions if plan.design.kind == "sessions" else 1.0
-    made: dict[tuple[str, str], Sequence[_Made]] = {}
+    made: dict[tuple[str, str], Sequence[_ArmYield]] = {}
     for key, arms in points.items():
         made[key] = [
-            _Made(
+            _ArmYield(
                 launch=min(ios for launches in by_session.values() for ios, _ in launches),
                 session=pairs * min(sum(ios for ios, _ in launches) for launches in by_session.values()),
                 launches=round(pairs * sessions * sum(map(len, by_session.values()))),

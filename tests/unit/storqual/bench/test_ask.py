@@ -41,7 +41,7 @@ GONE = {"kind": "unreachable", "host": "bench02", "message": "no route to host\n
 def test_a_bench_that_does_not_answer_is_told_with_its_reason(answering: dict[str, Any]) -> None:
     answering |= {"answers": {"bench01": {"a": 1}}, "events": [{"kind": "task", "name": "x"}, GONE]}
     answers = ansible_run.ask_every_bench("facts.yml", [INVENTORY])
-    assert (dict(answers.found), dict(answers.silent)) == ({"bench01": {"a": 1}}, {"bench02": "no route to host"})
+    assert (dict(answers.by_bench), dict(answers.silent)) == ({"bench01": {"a": 1}}, {"bench02": "no route to host"})
     assert ansible_run.ask_benches("facts.yml", [INVENTORY]) == {"bench01": {"a": 1}}
 
 
@@ -96,7 +96,7 @@ def test_drift_is_looked_for_in_check_mode_and_read_from_the_events(monkeypatch:
 
     monkeypatch.setattr(drift, "run_playbook", play)
     found = drift.look_for_drift(["inventories/lab"], "stable", limit="b*")
-    assert (found.found, found.unseen) == ({"b1": ["x"]}, {"b2": "unreachable"})
+    assert (found.differences, found.unseen) == ({"b1": ["x"]}, {"b2": "unreachable"})
     assert (asked["name"], asked["options"]) == ("setup.yml", ["--check", "--limit", "b*"])
     events[:] = [{"kind": "unreachable", "host": "b2", "message": "no route"}]
     with pytest.raises(StorqualError, match="no bench could be compared with stable:\nb2 did not answer: no route"):

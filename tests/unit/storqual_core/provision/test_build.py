@@ -12,7 +12,7 @@ from storqual_core.kit.lock import read_saved
 from storqual_core.kit.results import PartialError, TrialFailedError
 from storqual_core.provision.driver_build import (
     BuildRequest,
-    Wanted,
+    WantedBuild,
     check_build,
     provision_build,
     remove_builds,
@@ -345,7 +345,7 @@ def test_a_power_cut_anywhere_leaves_the_old_build_and_the_next_run_ends_it(tmp_
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 def test_a_package_whose_driver_is_not_the_declared_one_is_told(version: str) -> None:
     there = kmod.Build("AAAA", "1.0")
-    request, wanted = BuildRequest("hba"), Wanted(package="hba-dkms", version=version, installed=True)
+    request, wanted = BuildRequest("hba"), WantedBuild(package="hba-dkms", version=version, installed=True)
     said = pytest.raises(ToolError, match=r"not the declared build everywhere: disk .*, declared 2\.0")
     with said if version == "2.0" else nullcontext():
         check_build(request, wanted, {"disk": there, "loaded": there})

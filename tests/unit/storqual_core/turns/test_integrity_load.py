@@ -27,7 +27,7 @@ from storqual_core.turns.integrity_load import (
 from storqual_core.turns.scsi_command import LackingError
 from storqual_core.turns.sectors import (
     SECTOR,
-    Found,
+    SectorContent,
     make_sectors,
     read_region,
     read_sector,
@@ -342,7 +342,7 @@ def test_a_whole_write_is_made_as_its_sectors_are(sequence: int, length: int, be
     whole = make_sectors(TAG, 77, sequence, length, period)
     assert list(runs_of(memoryview(whole), TAG, 77)) == [(77, length, "good", sequence)]
     part = whole[begin * SECTOR : (begin + 1) * SECTOR]
-    assert read_sector(bytes(part), TAG, 77 + begin) == Found("good", sequence)
+    assert read_sector(bytes(part), TAG, 77 + begin) == SectorContent("good", sequence)
     assert period or read_sector(bytes(part), TAG, 78 + begin).code == "misdirected"
 
 
@@ -384,12 +384,12 @@ TAG_sectors, OTHER = b"trial--1", b"trial--2"
 def test_each_sector_of_a_write_tells_its_write_at_its_place() -> None:
     data = make_sectors(TAG_sectors, 100, 7, 3)
     found = [read_sector(data[at * SECTOR : (at + 1) * SECTOR], TAG_sectors, 100 + at) for at in range(3)]
-    assert found == [Found("good", 7)] * 3
+    assert found == [SectorContent("good", 7)] * 3
 
 
 def test_a_sector_in_another_place_of_the_same_write_is_misdirected() -> None:
     data = make_sectors(TAG_sectors, 100, 7, 3)
-    assert read_sector(data[SECTOR : 2 * SECTOR], TAG_sectors, 100) == Found("misdirected", 7)
+    assert read_sector(data[SECTOR : 2 * SECTOR], TAG_sectors, 100) == SectorContent("misdirected", 7)
 
 
 def test_a_place_beyond_the_length_of_its_write_is_no_place_of_it() -> None:
@@ -398,14 +398,14 @@ def test_a_place_beyond_the_length_of_its_write_is_no_place_of_it() -> None:
 
 
 def test_a_sector_of_another_trial_is_foreign_and_zeros_are_zeros() -> None:
-    assert read_sector(make_sectors(OTHER, 5, 1, 1), TAG_sectors, 5) == Found("foreign", 0)
-    assert read_sector(bytes(SECTOR), TAG_sectors, 5) == Found("zero", 0)
+    assert read_sector(make_sectors(OTHER, 5, 1, 1), TAG_sectors, 5) == SectorContent("foreign", 0)
+    assert read_sector(bytes(SECTOR), TAG_sectors, 5) == SectorContent("zero", 0)
 
 
 @pytest.mark.parametrize("seam", [40, 100, 300, 499])
 def test_a_sector_of_two_writes_is_torn_wherever_its_seam_is(seam: int) -> None:
     first, second = make_sectors(TAG_sectors, 5, 1, 1), make_sectors(TAG_sectors, 5, 2, 1)
-    assert read_sector(second[:seam] + first[seam:], TAG_sectors, 5) == Found("torn", 2)
+    assert read_sector(second[:seam] + first[seam:], TAG_sectors, 5) == SectorContent("torn", 2)
 
 
 def test_a_sector_with_noise_between_two_writes_is_corrupted_not_torn() -> None:
@@ -436,7 +436,7 @@ def test_a_sector_is_of_a_write_as_long_as_nothing_of_it_is_another(
 ) -> None:
     data = make_sectors(TAG_sectors, 100, sequence, 4)
     part = bytearray(data[place * SECTOR : (place + 1) * SECTOR])
-    own = Found("good", sequence)
+    own = SectorContent("good", sequence)
     assert read_sector(part, TAG_sectors, 100 + place) == own
     assert read_sector(part, TAG_sectors, 101 + place) != own
     assert read_sector(part, OTHER, 100 + place) != own

@@ -364,7 +364,7 @@ def find_adapter(facts: ToolFacts, alias: str, declared: Mapping[str, Any]) -> A
     matching = [adapter for adapter in facts.adapters if _agrees(adapter, known)]
     if len(matching) == 1:
         return matching[0]
-    seen = "; ".join(sorted(_seen(facts.adapters))) or "no adapter"
+    seen = "; ".join(sorted(_descriptions(facts.adapters))) or "no adapter"
     wanted = " and ".join(f"{name} {visible(text)}" for name, text in known.items() if text)
     raise ToolError(f"adapter {alias}: {len(matching)} adapters of the tool have {wanted}; it shows {seen}")
 
@@ -379,7 +379,7 @@ def _agrees(adapter: AdapterFacts, known: Mapping[str, str]) -> bool:
     return bool(compared) and all(compared)
 
 
-def _seen(adapters: Sequence[AdapterFacts]) -> Iterator[str]:
+def _descriptions(adapters: Sequence[AdapterFacts]) -> Iterator[str]:
     for adapter in adapters:
         parts = [adapter.index, adapter.model, adapter.pci, f"serial {adapter.serial}" if adapter.serial else ""]
         yield " ".join(visible(part) for part in parts if part)

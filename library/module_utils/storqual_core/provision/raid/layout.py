@@ -177,7 +177,7 @@ def _memory(tool: str, plan: VolumePlan, claims: Sequence[Claim]) -> dict[str, A
     return values
 
 
-def _found(part: _Part) -> Iterator[tuple[VolumePlan, Existing | None]]:
+def _existing_volumes(part: _Part) -> Iterator[tuple[VolumePlan, Existing | None]]:
     existing = part.backend.look()
     for plan in part.plans:
         same = [volume for volume in existing if set(volume.members) == set(plan.layout.members)]
@@ -187,14 +187,14 @@ def _found(part: _Part) -> Iterator[tuple[VolumePlan, Existing | None]]:
 
 def _wait(parts: Sequence[_Part], seconds: float) -> Iterator[tuple[str, Mapping[str, float]]]:
     for part in parts:
-        for plan, volume in _found(part):
+        for plan, volume in _existing_volumes(part):
             tasks = wait_for(volume, part.backend.progress, seconds) if volume is not None else {}
             if tasks:
                 yield plan.layout.owner, dict(tasks)
 
 
 def _read_back(part: _Part) -> Iterator[Provisioned]:
-    for plan, volume in _found(part):
+    for plan, volume in _existing_volumes(part):
         now = volume.settings() if volume is not None else {}
         before = plan.before()
         for name, declared in plan.layout.declared().items():
