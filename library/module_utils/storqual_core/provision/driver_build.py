@@ -14,6 +14,7 @@ import hashlib
 import json
 import shutil
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ContextManager, Mapping, Sequence
 
@@ -522,7 +523,8 @@ def _make(
         if _is_made(boot / name, inputs, request.call.state_dir):
             steps.append(f"/boot/{name} is there, made of the same {bench.initrd} and {request.module}")
             return name, steps
-        image = made or copy_with(base, bench.kernel, module, depmod_index(bench.runner, bench.kernel))
+        index = depmod_index(bench.runner, bench.kernel)
+        image = made or copy_with(base, bench.kernel, module, index, partial(_kernel_module, bench))
         _write(boot, name, image)
         check_types(bench.machine, bench.runner, [f"/boot/{name}"])
         made_of = {"inputs": inputs, "image": hashlib.sha256(image).hexdigest()}
@@ -604,6 +606,15 @@ def _content(file: ModuleFile) -> bytes:
         return plain_module(Path(file.path).read_bytes())
     except OSError as problem:
         raise ToolError(f"{file.path} cannot be read: {problem.strerror}") from problem
+
+
+def _kernel_module(bench: OptionsBench, name: str) -> NewModule | None:
+    """See `initramfs.Find`. Raises ToolError."""
+    build = kmod.on_disk(bench.runner, [name], bench.kernel)[name]
+    if build is None or build.builtin:
+        return None if build is None else NewModule(name, b"")
+    file = read_module_file(bench.runner, bench.machine.path(build.filename))
+    return NewModule(name, _content(file), file.needs)
 
 
 def _look(request: BuildRequest, bench: OptionsBench) -> tuple[OptionsBench, Builds, WantedBuild | None]:

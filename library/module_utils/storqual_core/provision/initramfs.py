@@ -12,7 +12,7 @@ import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Callable, Iterable, Iterator, Mapping, Optional, Sequence
 
 from ..kit.archives import (
     MAGICS,
@@ -185,30 +185,37 @@ class NewModule:
     needs: Sequence[str] = ()
 
 
-def copy_with(image: bytes, release: str, module: NewModule, index: Index) -> bytes:
+Find = Callable[[str], Optional[NewModule]]
+"""A module by its name as the kernel has it on the disk, without content where it is built in, None for no such."""
+
+
+def copy_with(
+    image: bytes,
+    release: str,
+    module: NewModule,
+    index: Index,
+    find: Callable[[str], NewModule | None] = lambda _: None,
+) -> bytes:
     """`image` with `module` in place of its build of the same name, or added and loaded where it has none.
 
-    Raises ToolError when the image is broken, does not carry what the module needs, or cannot be told to load it.
+    What the module needs and the image does not carry is added as `find` has it by its name. Raises ToolError when
+    that has it neither, when the image is broken, or cannot be told to load the module.
     """
     parts = read_parts(image)
     folder = _module_folder(parts, release)
     members = {member.name: member for part in parts for archive in part.archives for member in archive}
     inside = {name[len(folder) :]: member.content for name, member in members.items() if name.startswith(folder)}
-    _check_needs(module, inside)
+    new = {f"{_FOLDER}/{other.name}.ko": other.content for other in _lacking(module, inside, find)}
     changed = {
         name: pack_like(name, module.content) for name in inside if module_name(name) == module.name.replace("-", "_")
     }
-    added: list[Member] = []
     replaced = {folder + name: content for name, content in changed.items()}
     if not changed:
-        place = f"{_FOLDER}/{module.name}.ko"
-        changed = {place: module.content}
-        added = [
-            *(new_folder(folder + path) for path in ("updates", _FOLDER) if folder + path not in members),
-            new_file(folder + place, module.content),
-        ]
+        new[f"{_FOLDER}/{module.name}.ko"] = module.content
         replaced[_loaded_list(members)] = _with_line(members[_loaded_list(members)].content, module.name)
-    indexed = index({**inside, **changed})
+    added = [new_folder(folder + path) for path in ("updates", _FOLDER) if new and folder + path not in members]
+    added += [new_file(folder + place, content) for place, content in new.items()]
+    indexed = index({**inside, **changed, **new})
     replaced.update({folder + name: content for name, content in indexed.items() if name in inside})
     return _compose(_with(parts, replaced, added))
 
@@ -269,17 +276,25 @@ def _module_folder(parts: Sequence[ArchivePart], release: str) -> str:
     raise ToolError(f"the initramfs holds no modules of kernel {release}")
 
 
-def _check_needs(module: NewModule, inside: Files) -> None:
-    """Raise ToolError when a module that the new build needs would be missing at boot."""
-    there = {module_name(name) for name in inside}
+def _lacking(module: NewModule, inside: Files, find: Find) -> Iterator[NewModule]:
+    """What the new build needs and would miss at boot, with what that needs. Raises ToolError for what is nowhere."""
     builtin = inside.get("modules.builtin", b"").decode("utf-8", "replace").splitlines()
-    there |= {module_name(name) for name in builtin}
-    missing = [name for name in module.needs if name.replace("-", "_") not in there]
-    if missing:
-        raise ToolError(
-            f"this build of {module.name} needs {', '.join(missing)}, which the initramfs does not carry: it could "
-            "not be loaded in a trial boot"
-        )
+    there = {module_name(name) for name in (*inside, *builtin)}
+    needs = [name.replace("-", "_") for name in module.needs]
+    while needs:
+        name = needs.pop()
+        if name in there:
+            continue
+        there.add(name)
+        lacking = find(name)
+        if lacking is None:
+            raise ToolError(
+                f"this build of {module.name} needs {name}, which neither the initramfs nor its kernel has: it could "
+                "not be loaded in a trial boot"
+            )
+        needs += [need.replace("-", "_") for need in lacking.needs]
+        if lacking.content:
+            yield lacking
 
 
 def _loaded_list(members: Iterable[str]) -> str:

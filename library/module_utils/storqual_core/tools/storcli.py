@@ -799,9 +799,7 @@ def parse_foreign(text: str, tool: str = "storcli") -> tuple[Mapping[str, str], 
             fields = {key: as_text(value).strip() for key, value in answer.data.items()}
             groups.append({"State": "Foreign drives without a configuration", "Importable": "no", **fields})
         elif not counted and not _NO_FOREIGN.search(_message(answer)) and not answer.nothing:
-            raise ToolError(
-                f"{tool} does not tell whether there is a foreign configuration: {_message(answer)[:200]}"
-            )
+            raise ToolError(f"{tool} tells of no foreign configuration, nor of none: {_message(answer)[:200]}")
     return tuple(groups)
 
 

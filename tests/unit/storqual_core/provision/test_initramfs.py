@@ -227,10 +227,32 @@ def test_a_driver_that_was_not_there_is_added_and_loaded() -> None:
     )
 
 
+def test_what_a_driver_needs_and_the_image_lacks_comes_from_its_kernel() -> None:
+    """With all that this needs in turn; what the image carries is not added again."""
+    kernel = {
+        "scsi_transport_fc": NewModule("scsi_transport_fc", OLD, ["scsi-lib", "crc16", "scsi_mod"]),
+        "scsi_lib": NewModule("scsi_lib", OLD),
+        "scsi_mod": NewModule("scsi_mod", b""),
+    }
+    module = NewModule("hba_one", NEW, ["scsi_transport_fc"])
+    base = image()
+    now = dict(entries(copy_with(base, RELEASE, module, index, kernel.get)))
+    places = {f"updates/storqual/{name}.ko" for name in ("scsi_transport_fc", "scsi_lib")}
+    assert {name for name in now.keys() - dict(entries(base)) if name.endswith(".ko")} == {
+        f"{FOLDER}/{place}" for place in places
+    }
+    assert all(place.encode() in now[f"{FOLDER}/modules.dep"] for place in places)
+    assert now["conf/modules"] == dict(entries(base))["conf/modules"]
+
+
 @pytest.mark.parametrize(
     ("files", "module", "words"),
     [
-        (FILES, NewModule("hba_one", NEW, ["libsas"]), "needs libsas, which the initramfs does not carry"),
+        (
+            FILES,
+            NewModule("hba_one", NEW, ["libsas"]),
+            "needs libsas, which neither the initramfs nor",
+        ),
         ({"init": b""}, NewModule("hba_one", NEW), f"holds no modules of kernel {RELEASE}"),
         (
             {name: content for name, content in FILES.items() if name != "conf/modules"},
