@@ -563,7 +563,7 @@ def test_a_foreign_configuration_is_listed() -> None:
 
 
 def test_what_is_no_answer_about_foreign_configurations_is_refused() -> None:
-    with pytest.raises(ToolError, match="does not tell whether there is a foreign configuration"):
+    with pytest.raises(ToolError, match="tells of no foreign configuration, nor of none"):
         storcli.parse_foreign(said("volumes"))
 
 
