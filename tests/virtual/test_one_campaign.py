@@ -29,7 +29,7 @@ programs:
 criteria:
   - {metric: iops, against: absolute, min: 20, required: true}
 profiles:
-  quick: {cells: all, runtime: 1s, ramp: 300ms, idle: 0s, pairs: 2}
+  quick: {cells: all, runtime: 1s, ramp: 300ms, idle: 0s, pairs: 4}
 """
 
 
