@@ -110,7 +110,7 @@ def test_check_mode_does_not_take_an_earlier_build_of_the_same_name_for_the_decl
     [
         ("vermagic", b"vermagic=6.1.0-", b"vermagic=6.1.9-", "has to load it"),
         ("srcversion", b"srcversion=", b"srcversiom=", "has no srcversion"),
-        ("sha256", b"", b"", "its SHA-256 is"),
+        ("sha256", b"", b"", "does not have the declared SHA-256"),
     ],
     ids=["vermagic", "srcversion", "sha256"],
 )
