@@ -32,16 +32,8 @@ def test_what_playbook_roles_and_ansible_know_is_let_pass() -> None:
     assert unknown("qualify.yml", "resume", "runs", "virtual_bench_state", "ansible_user") == []
     # what `storqual qualify` hands over
     options = (
-        "candidate",
-        "baseline",
-        "suite",
-        "profile",
-        "adapters",
-        "seed",
-        "consent",
-        "budget",
-        "gate",
-        "history",
+        *("candidate", "baseline", "suite", "profile", "adapters", "seed", "consent", "budget", "gate"),
+        *("history",),
     )
     assert unknown("qualify.yml", *options, "waivers") == []
     assert unknown("facts.yml", "answers_folder", "facts_deep") == []

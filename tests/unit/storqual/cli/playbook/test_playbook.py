@@ -12,16 +12,8 @@ from storqual.cli import main
 from storqual.cli.playbook.playbook import playbook_command, playbook_names
 
 NAMES = [
-    "bench_down",
-    "bench_up",
-    "measure",
-    "plan",
-    "preflight",
-    "provision",
-    "publish",
-    "qualify",
-    "restore",
-    "setup",
+    *("bench_down", "bench_up", "measure", "plan", "preflight", "provision", "publish", "qualify", "restore"),
+    *("setup",),
 ]
 
 
