@@ -2,6 +2,7 @@
 """The preflight in one call: identity first, then the guard, then stamps; check mode writes nothing."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -149,6 +150,7 @@ def test_the_module_ends_with_sentences_and_the_exit_code(
 ) -> None:
     module = load_module("bench_guard")
     ended: dict[str, Any] = {}
+    warned: list[str] = []
 
     class Stand:
         """What AnsibleModule is to main()."""
@@ -159,6 +161,9 @@ def test_the_module_ends_with_sentences_and_the_exit_code(
             self.params = {name: spec.get("default") for name, spec in argument_spec.items()}
             self.params.update(adapters=ADAPTERS, state_dir=STATE)
 
+        def warn(self, sentence: str) -> None:
+            warned.append(sentence)
+
         def exit_json(self, **result: Any) -> None:
             ended.clear()
             ended.update(result, failed=False)
@@ -168,13 +173,18 @@ def test_the_module_ends_with_sentences_and_the_exit_code(
             ended.update(result, failed=True)
 
     monkeypatch.setattr(module, "AnsibleModule", Stand)
-    monkeypatch.setattr(module, "examine", lambda request: examine(request, machine=tree.machine))
+    port = "FC port 0x2100000e1e000001: it is Linkdown, not Online"
+    monkeypatch.setattr(
+        module, "examine", lambda request: replace(examine(request, machine=tree.machine), conditions=[port])
+    )
     module.main()
     assert (ended["failed"], ended["changed"], ended["facts"]["schema"]) == (False, False, "storqual.facts/1")
     tree.mount("8:16", "/data")
     module.main()
     assert (ended["failed"], ended["storqual_exit_code"], ended["refusals"]) == (True, 4, [ended["msg"]])
     assert "facts" not in ended
+    # what is not well explains a refusal, too
+    assert warned == [port, port]
 
 
 def test_nothing_is_stamped_on_a_bench_that_is_not_the_inventorys_though_the_guard_has_no_objection(

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds that come with a boot: an initramfs of their own, one boot, then the disk; and every way back."""
 
+from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.lock import read_saved
 from storqual_core.kit.results import PartialError, TrialFailedError
@@ -129,6 +132,29 @@ def test_nothing_lies_where_the_default_looks_before_the_boot_has_shown_it(bench
         build(bench, prebuilt(bench))
     restore_fully(bench)
     as_found(bench)
+
+
+def test_what_a_build_needs_is_taken_into_its_image_from_the_kernel(bench: TrialBench) -> None:
+    """An FC driver is tried on a bench whose image has no FC; a module that nobody has ends it before the image."""
+    place = f"/lib/modules/{KERNEL}/kernel/scsi_transport_fc.ko"
+    bench.tree.write(place, module_file("FFFF").decode())
+
+    def runner(argv: Sequence[str], **options: Any) -> Completed:
+        wanted = argv[-1]
+        if argv[:2] == ["modinfo", "-k"] and wanted == "libfc":
+            return Completed(tuple(argv), 1, "", "modinfo: ERROR: Module libfc not found.\n", 0.0)
+        if argv[:2] == ["modinfo", "-k"] and wanted == "scsi_transport_fc":
+            return Completed(tuple(argv), 0, f"filename: {place}\nname: {wanted}\n", "", 0.0)
+        ended = bench(argv, **options)
+        needs = {str(bench.root / "BBBB/hba.ko"): "scsi_transport_fc", str(bench.root / "CCCC/hba.ko"): "libfc"}
+        return replace(ended, stdout=f"{ended.stdout}depends: {needs.get(wanted, '')}\n")
+
+    staged = build(bench, prebuilt(bench), runner, staged=True)
+    (packed,) = builds_in(str(bench.root / "boot" / staged["initramfs"]), ["scsi_transport_fc"]).values()
+    assert packed is not None
+    assert packed.srcversion == "FFFF"
+    with pytest.raises(PartialError, match="needs libfc, which neither the initramfs nor its kernel has"):
+        build(bench, prebuilt(bench, "CCCC"), runner, staged=True)
 
 
 def test_a_trial_that_loaded_something_else_is_found(bench: TrialBench) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from storqual.inputs.trials import IntegrityLoad
 from storqual.kinds.load_coverage import coverage_of, grown_memory, unreached
 from storqual.kinds.oracle import Oracle, read_sentence
 from storqual.plan.covering import covering
@@ -509,7 +510,8 @@ def test_memory_that_any_ordinary_command_leaks_grows_in_each_batch(
     path = tmp_path / "drive"
     path.touch()
     os.truncate(path, 1 << 30)
-    request = SweepRequest((), (), MOST, (), (), 800, 600.0)
+    commands = IntegrityLoad.model_fields["memory_commands"].default
+    request = SweepRequest((), (), MOST, (), (), commands, 600.0)
     load = IntegrityRequest(1 << 19, 4096, 2, (1,), 0.2, 0.1, 16, 1, request)
     lines: dict[str, Any] = {}
     sweep = Sweep(
