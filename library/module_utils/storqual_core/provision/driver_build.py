@@ -609,10 +609,12 @@ def _content(file: ModuleFile) -> bytes:
 
 
 def _kernel_module(bench: OptionsBench, name: str) -> NewModule | None:
-    """See `initramfs.Find`. Raises ToolError."""
+    """See `initramfs.ModuleLookup`. Raises ToolError."""
     build = kmod.on_disk(bench.runner, [name], bench.kernel)[name]
-    if build is None or build.builtin:
-        return None if build is None else NewModule(name, b"")
+    if build is None:
+        return None
+    if build.builtin:
+        return NewModule(name, b"")
     file = read_module_file(bench.runner, bench.machine.path(build.filename))
     return NewModule(name, _content(file), file.needs)
 

@@ -185,27 +185,23 @@ class NewModule:
     needs: Sequence[str] = ()
 
 
-Find = Callable[[str], Optional[NewModule]]
+ModuleLookup = Callable[[str], Optional[NewModule]]
 """A module by its name as the kernel has it on the disk, without content where it is built in, None for no such."""
 
 
 def copy_with(
-    image: bytes,
-    release: str,
-    module: NewModule,
-    index: Index,
-    find: Callable[[str], NewModule | None] = lambda _: None,
+    image: bytes, release: str, module: NewModule, index: Index, lookup: ModuleLookup = lambda _: None
 ) -> bytes:
     """`image` with `module` in place of its build of the same name, or added and loaded where it has none.
 
-    What the module needs and the image does not carry is added as `find` has it by its name. Raises ToolError when
+    What the module needs and the image does not carry is added as `lookup` has it by its name. Raises ToolError when
     that has it neither, when the image is broken, or cannot be told to load the module.
     """
     parts = read_parts(image)
     folder = _module_folder(parts, release)
     members = {member.name: member for part in parts for archive in part.archives for member in archive}
     inside = {name[len(folder) :]: member.content for name, member in members.items() if name.startswith(folder)}
-    new = {f"{_FOLDER}/{other.name}.ko": other.content for other in _lacking(module, inside, find)}
+    new = {f"{_FOLDER}/{other.name}.ko": other.content for other in _lacking(module, inside, lookup)}
     changed = {
         name: pack_like(name, module.content) for name in inside if module_name(name) == module.name.replace("-", "_")
     }
@@ -276,7 +272,7 @@ def _module_folder(parts: Sequence[ArchivePart], release: str) -> str:
     raise ToolError(f"the initramfs holds no modules of kernel {release}")
 
 
-def _lacking(module: NewModule, inside: Files, find: Find) -> Iterator[NewModule]:
+def _lacking(module: NewModule, inside: Files, lookup: ModuleLookup) -> Iterator[NewModule]:
     """What the new build needs and would miss at boot, with what that needs. Raises ToolError for what is nowhere."""
     builtin = inside.get("modules.builtin", b"").decode("utf-8", "replace").splitlines()
     there = {module_name(name) for name in (*inside, *builtin)}
@@ -286,7 +282,7 @@ def _lacking(module: NewModule, inside: Files, find: Find) -> Iterator[NewModule
         if name in there:
             continue
         there.add(name)
-        lacking = find(name)
+        lacking = lookup(name)
         if lacking is None:
             raise ToolError(
                 f"this build of {module.name} needs {name}, which neither the initramfs nor its kernel has: it could "
