@@ -95,6 +95,11 @@ power:
   type: str
   returned: always
   sample: "on"
+power_before:
+  description: V(on) or V(off), before the task; a bench that hung was on.
+  type: str
+  returned: always
+  sample: "off"
 acceleration:
   description: V(kvm) or V(tcg), with the C(reason) for it.
   type: dict
@@ -239,7 +244,7 @@ def main() -> None:
     diff = {"before": {"power": before["power"]}, "after": {"power": after["power"]}}
     if module.check_mode and changed and module.params["state"] in {"up", "down"}:
         diff["after"]["power"] = "on" if module.params["state"] == "up" else "off"
-    module.exit_json(changed=changed, messages=messages, diff=diff, **after)
+    module.exit_json(changed=changed, messages=messages, diff=diff, power_before=before["power"], **after)
 
 
 if __name__ == "__main__":

@@ -14,22 +14,8 @@ from tests.support.planted_driver import Kind
 
 CONDITIONS = frozenset(
     [
-        "from",
-        "to",
-        "multiple",
-        "odd",
-        "every",
-        "idle_ms",
-        "nth",
-        "beyond",
-        "before_end",
-        "misaligned",
-        "stripe",
-        "sequential",
-        "bits",
-        "capacity",
-        "by",
-        "alike",
+        *("from", "to", "multiple", "odd", "every", "idle_ms", "nth", "beyond", "before_end", "misaligned"),
+        *("stripe", "sequential", "bits", "capacity", "by", "alike"),
     ]
 )
 _TO_DATA = ("zero_tail", "zero_head", "half", "flip", "neighbour", "former", "less")

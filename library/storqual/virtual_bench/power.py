@@ -195,7 +195,7 @@ def power_on(
     *,
     say: Callable[[str], None] = lambda _line: None,
 ) -> tuple[PowerState, bool]:
-    """Power a bench on and wait until it answers; whether it was off before.
+    """Power a bench on and wait until it answers; whether it was started.
 
     A guest that does not come up is started once more (emulation itself fails now and then); that is said, and it is
     the only thing that is ever tried twice. One that is on and hangs is powered off first. Raises BadInputError when

@@ -24,15 +24,8 @@ NAMES = ("rpm", "dnf", "zypper", "mokutil", "kdumpctl", "sestatus", "lsinitrd", 
 EACH = 10
 # what a parser says in its own words
 OWN = {
-    "complete",
-    "nothing",
-    "aborted",
-    "process",
-    "another program",
-    "enforcing",
-    "disabled",
-    "permissive",
-    "x86_64",
+    *("complete", "nothing", "aborted", "process", "another program", "enforcing", "disabled", "permissive"),
+    *("x86_64",),
 }
 
 
