@@ -3,6 +3,7 @@
 
 import ctypes
 import struct
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,10 +37,10 @@ def tree(tmp_path: Path) -> BenchTree:
     return tree
 
 
-def storm(tree: BenchTree, limit_s: float = 2.0) -> list[tuple[str, str]]:
+def storm(tree: BenchTree, limit_s: float = 2.0, away_s: float = 0.05) -> list[tuple[str, str]]:
     drive = next(one for one in read_drives(tree.machine) if one.id == A)
     told: list[tuple[str, str]] = []
-    aim = Aim(tree.machine, unused, drive, 0.05, limit_s, (4 << 20, 8 << 20))
+    aim = Aim(tree.machine, unused, drive, away_s, limit_s, (4 << 20, 8 << 20))
     ACTS["sg_short_timeouts"](aim, lambda seen, text: told.append((seen, text)))
     return told
 
@@ -89,13 +90,16 @@ def test_reads_that_were_not_aborted_or_not_counted_are_no_storm(
 
 
 def test_a_read_that_does_not_come_back_is_told(tree: BenchTree, monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+
     def hang(*_: object) -> CommandEnd:
-        time.sleep(0.5)
+        over.wait()
         return CommandEnd(0, TIMED_OUT, 0.5)
 
     monkeypatch.setattr(drive_faults, "read_blocks", hang)
-    with pytest.raises(ToolError, match="16 of 16 reads had not come back"):
-        storm(tree, limit_s=0.1)
+    with pytest.raises(ToolError, match="of 16 reads had not come back"):
+        storm(tree, limit_s=0.1, away_s=0.5)
+    over.set()
 
 
 def test_an_sg_node_that_is_another_device_by_now_gets_no_command(
