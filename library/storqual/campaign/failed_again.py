@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns at which the candidate failed and the baseline did not, made again until their number can decide."""
+"""Turns at which the candidate failed and the baseline did not, made again until their number can decide.
+
+With them come those trials of theirs that the baseline was spared so far, and with a hang of the candidate all.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,6 +12,7 @@ from typing import Any
 from storqual.base.text import plural
 from storqual.campaign.further import next_session_name
 from storqual.campaign.steps import Further
+from storqual.kinds.trial_checks import later_baselines
 from storqual.run import Run, read_batch
 from storqual.run.time_left import bench_seconds, effort_of
 from storqual.run.turns import turns_of
@@ -20,7 +24,16 @@ def failed_again(run: Run, bench: str) -> Further | None:
     The arm that the bench is not in comes first, so that each is provisioned and booted anew. A pure function of the
     run's files.
     """
-    wanted = [repeat for repeat in turns_of(run).repeats() if repeat.turns[0].bench == bench]
+    turns = turns_of(run)
+    failed = [repeat for repeat in turns.repeats() if repeat.turn.bench == bench]
+    hung = any(event.bench == bench and event.text("arm") == "candidate" for event in run.events_of("bench_hung"))
+    points = {(repeat.turn.point, repeat.turn.adapter) for repeat in failed}
+    spared = [
+        repeat
+        for repeat in later_baselines(turns.planned)
+        if repeat.turn.bench == bench and (hung or (repeat.turn.point, repeat.turn.adapter) in points)
+    ]
+    wanted = failed + spared
     effort = effort_of(run, bench)
     over = effort is not None and effort.budget_s is not None and bench_seconds(run.events, bench) >= effort.budget_s
     if not wanted or over:
@@ -29,30 +42,32 @@ def failed_again(run: Run, bench: str) -> Further | None:
     for session in run.sessions:
         for name in session.batches if session.bench == bench else ():
             batch = read_batch(run.path, name)
-            planned.update({str(turn["id"]): (session, batch, turn) for turn in batch["turns"]})
+            planned.update({str(turn["id"]): (batch, turn) for turn in batch["turns"]})
     last = next(session for session in reversed(run.sessions) if session.bench == bench)
     batches: list[Mapping[str, Any]] = []
     sessions = []
-    for offset, arm in enumerate(
-        sorted({turn.arm for repeat in wanted for turn in repeat.turns}, key=last.arm.__eq__)
-    ):
+    for offset, arm in enumerate(sorted({arm for repeat in wanted for arm in repeat.arms}, key=last.arm.__eq__)):
         session_id = next_session_name(run, bench, offset)
         numbers = count(1)
         own = []
-        for repeat in wanted:
-            like, batch, turn = planned[next(turn.id for turn in repeat.turns if turn.arm == arm)]
+        for repeat in (repeat for repeat in wanted if arm in repeat.arms):
+            batch, turn = planned[repeat.turn.id]
             for more in repeat.names:
                 entry = {
                     **turn,
                     "index": 0,
                     "id": f"{more}.{arm}",
+                    "arm": arm,
+                    "configuration": arm,
                     "request": {**turn["request"], "pair": more},
                 }
                 name = f"{session_id}-b{next(numbers):03d}"
                 own.append({**batch, "block": name, "session": session_id, "turns": [entry]})
         batches += own
         names = tuple(str(batch["block"]) for batch in own)
+        like = next(session for session in run.sessions if (session.bench, session.arm) == (bench, arm))
         # the first session of a plan finds its boot
         sessions.append(replace(like, id=session_id, batches=names, boot=last.boot, change=last.change))
-    what = plural(len(wanted), "failed trial")
-    return Further(f"{what} made again in each arm", tuple(batches), tuple(sessions))
+    what = [f"{plural(len(failed), 'failed trial')} made again in each arm"] if failed else []
+    what += [f"{plural(len(spared), 'trial')} that the baseline was spared"] if spared else []
+    return Further(", ".join(what), tuple(batches), tuple(sessions))

@@ -394,6 +394,9 @@ class Profile(Shape):
     leave_out: dict[Name, ManyOf[Text]] = Field(
         default={}, description="by fault: the adapters that are spared it, or `all`"
     )
+    candidate_first: ManyOf[Name] = Field(
+        default=(), description="faults that are tried with the baseline only when the candidate failed"
+    )
     repeats: int = Field(default=1, ge=1, le=_MOST_REPEATS, description="of each trial and program in each arm")
     time: Duration | None = Field(
         default=None, gt=0, description="how long the loads of trials last, in place of their own"

@@ -45,7 +45,7 @@ _PART_OF: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("cells", "levels", "runtime", "ramp", "idle", "launches", "pairs", "until"), _PARTS[:1]),
     **dict.fromkeys(("margin", "indifference", "marginal", "alpha", "noise"), _PARTS[:1]),
     **dict.fromkeys(("precondition", "file", "block"), _PARTS[:1]),
-    **dict.fromkeys(("loads", "faults", "leave_out", "time"), _PARTS[1:2]),
+    **dict.fromkeys(("loads", "faults", "leave_out", "candidate_first", "time"), _PARTS[1:2]),
     "repeats": _PARTS[1:],
 }
 """Keys of a suite and of its profiles that say something of some of its parts only."""

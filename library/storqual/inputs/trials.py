@@ -111,6 +111,7 @@ def trial_problems(document: Document) -> Iterator[str]:
             ("faults", "tested fault", tested),
             ("programs", "program", list(programs)),
             ("leave_out", "tested fault", tested),
+            ("candidate_first", "tested fault", tested),
         ):
             given = profile.get(key)
             words = given if isinstance(given, list | dict) else [given]

@@ -55,10 +55,11 @@ class PlannedTurn:
 
 @dataclass(frozen=True)
 class RepeatedPair:
-    """Turns, one of each arm, that are made again: the names of the pairs that are to be."""
+    """A turn that is made again in these arms: the names of the pairs that are to be."""
 
-    turns: Sequence[PlannedTurn]
+    turn: PlannedTurn
     names: Sequence[str]
+    arms: Sequence[str] = ("baseline", "candidate")
 
 
 @dataclass(frozen=True)

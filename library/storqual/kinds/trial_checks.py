@@ -70,7 +70,7 @@ def _judged(planned: Sequence[PlannedTurn], records: Records, left: int) -> tupl
     if not failed:
         return "PASS", counts + beside
     first = f"first {failed[0]['id']}: {failed[0]['reasons'][0]}"
-    if len(arms) == 1:
+    if len(arms) == 1 and not _baseline_later(planned[0]):
         return "FAIL", f"{counts}; {first}{beside}"
     pairs = _pairs(valid)
     answer = compare(pairs)
@@ -118,9 +118,9 @@ def undecided_trials(planned: Sequence[PlannedTurn], records: Records) -> Iterat
         by_pair[str(turn.request["pair"])][turn.arm] = turn
     groups: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     for name, turns in by_pair.items():
-        if len(turns) > 1:
-            turn = turns["candidate"]
-            groups[turn.bench, turn.point, turn.adapter].append(name)
+        tested = turns.get("candidate")
+        if tested is not None and (len(turns) > 1 or _baseline_later(tested)):
+            groups[tested.bench, tested.point, tested.adapter].append(name)
     for names in groups.values():
         here = [turn for name in names for turn in by_pair[name].values()]
         made = [record for record in records if record["pair"] in names]
@@ -129,7 +129,19 @@ def undecided_trials(planned: Sequence[PlannedTurn], records: Records) -> Iterat
         if failed and undecided and len(names) < DECIDING_PAIRS:
             head = names[0].rpartition(".")[0]
             more = [f"{head}.{number}" for number in range(len(names) + 1, DECIDING_PAIRS + 1)]
-            yield RepeatedPair(tuple(by_pair[failed[0]].values()), more)
+            yield RepeatedPair(by_pair[failed[0]]["candidate"], more)
+
+
+def later_baselines(planned: Sequence[PlannedTurn]) -> Iterator[RepeatedPair]:
+    """The trials that the baseline was spared so far."""
+    made = {turn.request["pair"] for turn in planned if turn.arm == "baseline" and "pair" in turn.request}
+    for turn in planned:
+        if turn.arm == "candidate" and _baseline_later(turn) and turn.request["pair"] not in made:
+            yield RepeatedPair(turn, [str(turn.request["pair"])], ("baseline",))
+
+
+def _baseline_later(turn: PlannedTurn) -> bool:
+    return bool(turn.request.get("baseline_later"))
 
 
 def _damage(reasons: Iterable[str]) -> str:

@@ -137,7 +137,10 @@ class Sweeping:
 
 @dataclass(frozen=True)
 class PlannedTrial:
-    """One trial. `id` names it everywhere; `pair` is the same for the trials of both arms that are compared."""
+    """One trial. `id` names it everywhere; `pair` is the same for the trials of both arms that are compared.
+
+    With `baseline_later` that of the baseline is planned when something of the candidate failed.
+    """
 
     id: str
     pair: str
@@ -154,6 +157,7 @@ class PlannedTrial:
     away_s: float
     number: int
     sweep: Sweeping | None = None
+    baseline_later: bool = False
 
     @property
     def seconds(self) -> float:
@@ -326,6 +330,7 @@ def plan_trials(
                 )
                 continue
             left_out.append(f"{trial.fault} on {seat.alias}: {why}")
+    trials = _candidate_first(trials, profile.candidate_first)
     order = random.Random(f"{seed}/order")  # noqa: S311 - a drawn plan, no secret
     listed: list[PlannedTrial] = []
     for session, _ in sessions:
@@ -334,6 +339,17 @@ def plan_trials(
         # what comes back after a removal, or after a bench went down, has lost its session's settings: those are last
         listed += sorted(here, key=lambda trial: (_downs(trial), not FAULTS[trial.fault].settings_stay))
     return tuple(listed), tuple(left_out)
+
+
+def _candidate_first(trials: Sequence[PlannedTrial], faults: Sequence[str]) -> list[PlannedTrial]:
+    """The trials without those of the baseline that are made later; all where the baseline had no other.
+
+    A baseline that was never tried on its bench would have no session that further trials could repeat.
+    """
+    kept = [trial for trial in trials if trial.arm != "baseline" or trial.fault not in faults]
+    if not any(trial.arm == "baseline" for trial in kept):
+        return list(trials)
+    return [replace(trial, baseline_later=trial.fault in faults) for trial in kept]
 
 
 def plan_programs(
@@ -424,8 +440,10 @@ def _shelf(bench: Bench, planned: PlannedTrial) -> dict[str, str]:
 def _trial(suite: Suite, planned: PlannedTrial, *, mixes: bool = False) -> dict[str, Any]:
     load = suite.loads[planned.load]
     own = ("pair", "fault", "way", "seed", "at_s", "away_s", "load_s", "number")
+    later = {"baseline_later": True} if planned.baseline_later else {}
     return {
         **{name: value for name, value in planned.to_json().items() if name in own},
+        **later,
         "expect": suite.trials[planned.number].expect.model_dump(mode="json"),
         "silence_s": SILENCE_S,
         "load": {

@@ -113,7 +113,10 @@ class LiveTurn(ABC):
         file = f"{bench.state_dir}/spool/{batch['run']}/{batch['block']}.json"
         spool = str(spool_path(Path(bench.state_dir), batch["run"], batch["block"], (self._planned.id, part)))
         # of an attempt before this one, on the same boot
-        start = shlex.join([bench.python, bench.program, "start", file])
+        # unpacked where it ran before, and without site packages: a slow bench compiles and searches for seconds
+        folder, zipped = (shlex.quote(name) for name in (bench.program.removesuffix(".pyz"), bench.program))
+        program = f'"$(test -d {folder} && echo {folder} || echo {zipped})"'
+        start = f"{shlex.quote(bench.python)} -I -S {program} start {shlex.quote(file)}"
         command = f"{putting(file)} && rm -f {shlex.quote(spool)}* && {start}"
         request = json.dumps({**batch, "attempt": attempt}).encode()
         status, output = bench.connection.call(command, data=request, limit_s=_START_S)

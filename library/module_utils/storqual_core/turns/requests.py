@@ -11,8 +11,8 @@ from .entries import EntryReader
 from .integrity_load import IntegrityRequest, read_integrity
 
 _TRIAL = {"pci", "pair", "fault", "way", "load", "seed", "at_s", "away_s", "load_s", "expect", "number", "silence_s"}
-_OF_CONTROL = {"powered_by"}
-"""What only the control node reads, which brings that fault about."""
+_OF_CONTROL = {"powered_by", "baseline_later"}
+"""What only the control node reads, which brings that fault about and compares the arms."""
 _PROGRAM = {"pci", "program", "number", "words", "reads", "report", "package", "checkout", "limit_s", "silence_s"}
 SILENCE_S = 30.0
 """`silence_s`: a bench that does not answer, and of whose turn nothing was told for so long, is brought back."""

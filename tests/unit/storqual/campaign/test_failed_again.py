@@ -22,15 +22,16 @@ from tests.support.turn_records import (
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("records_by_hand")]
 
 SLOW = {"outcome": "failed", "reasons": ["slow recovery: it took 80.0 s, 60 s are allowed"]}
-CHECK = ("vbench", "trials.device_reset", "vscsi")
+HUNG = {"session": "s02", "block": "s02-b001", "ended_by": "power", "seconds": 60.0, "text": "silent"}
+LOST = {"outcome": "failed", "reasons": ["lost: 2 sectors"]}
 
 
 def planned(folder: Path, candidate: str = "stable") -> Path:
     return plan_campaign(replace(REQUEST, adapters=("vscsi",), candidate=candidate), folder)
 
 
-def go_on(path: Path, failing: tuple[str, ...], fields: dict[str, object]) -> list[str]:
-    """Make what is next, as a bench would, until nothing is; those arms of device_reset fail. The sessions begun."""
+def go_on(path: Path, failing: tuple[str, ...], fields: dict[str, object], fault: str = "device_reset") -> list[str]:
+    """Make what is next, as a bench would, until nothing is; those arms of that fault fail. The sessions begun."""
     sessions = []
     while not isinstance(step := next_command(path, "vbench"), Stop):
         if isinstance(step, Provision):
@@ -41,17 +42,18 @@ def go_on(path: Path, failing: tuple[str, ...], fields: dict[str, object]) -> li
         assert isinstance(step, RunBatch)
         name = read_batch(path, step.batch)["turns"][0]["id"]
         number = [turn.id for turn in turns_planned(path)].index(name)
-        fails = name.startswith("device_reset") and name.rpartition(".")[2] in failing
+        fails = name.startswith(fault) and name.rpartition(".")[2] in failing
         keep_turn(path, record_by_hand(path, number, **(fields if fails else {})))
     return sessions
 
 
-def outcome(path: Path) -> tuple[str, str]:
+def outcome(path: Path, fault: str = "device_reset") -> tuple[str, str]:
     checks = {
         (check.bench, check.fields["id"], check.fields["adapter"]): check
         for check in turns_of(read_run(path)).checks()
     }
-    return checks[CHECK].fields["outcome"], checks[CHECK].fields["reason"]
+    fields = checks["vbench", f"trials.{fault}", "vscsi"].fields
+    return fields["outcome"], fields["reason"]
 
 
 def test_what_fails_in_the_candidate_alone_is_made_again_and_fails(tmp_path: Path) -> None:
@@ -82,7 +84,7 @@ def test_sessions_that_are_added_boot_anew_where_the_arms_have_kernels_of_their_
         ((), SLOW, "PASS"),
         (("baseline", "candidate"), SLOW, "PASS"),
         (("baseline",), SLOW, "PASS"),
-        (("candidate",), {"outcome": "failed", "reasons": ["lost: 2 sectors"]}, "FAIL"),
+        (("candidate",), LOST, "FAIL"),
     ],
     ids=["nothing failed", "both failed", "the baseline failed", "data were lost"],
 )
@@ -105,6 +107,40 @@ def test_it_is_made_again_once(tmp_path: Path) -> None:
         keep_turn(path, record_by_hand(path, number, **fields))
     assert len({session.id for session in read_run(path).sessions}) == 4
     assert outcome(path)[0] == "INCONCLUSIVE"
+
+
+def arms_of(path: Path, fault: str) -> list[str]:
+    return sorted(turn.arm for turn in turns_planned(path) if turn.point == fault)
+
+
+@pytest.mark.parametrize(
+    ("failing", "fields", "expected"),
+    [
+        (("candidate",), SLOW, "FAIL"),
+        (("baseline", "candidate"), SLOW, "PASS"),
+        (("candidate",), LOST, "FAIL"),
+        ((), {}, "PASS"),
+    ],
+    ids=["the candidate alone failed", "both failed", "data were lost", "nothing failed"],
+)
+def test_what_the_baseline_was_spared_it_makes_where_that_decides(
+    tmp_path: Path, failing: tuple[str, ...], fields: dict[str, object], expected: str
+) -> None:
+    path = planned(tmp_path)
+    assert arms_of(path, "integrity") == ["candidate"]
+    go_on(path, failing, fields, "integrity")
+    compared = 5 if fields == SLOW else 0
+    assert arms_of(path, "integrity") == ["baseline"] * compared + ["candidate"] * (compared or 1)
+    assert outcome(path, "integrity")[0] == expected
+
+
+@pytest.mark.parametrize(("arm", "spared"), [("candidate", 0), ("baseline", 1)])
+def test_after_a_hang_of_the_candidate_the_baseline_makes_as_much(tmp_path: Path, arm: str, spared: int) -> None:
+    path = planned(tmp_path)
+    append_event(path, "bench_hung", {**HUNG, "bench": "vbench", "arm": arm})
+    assert len(go_on(path, (), {})) == 3 - spared
+    turns = [turn.arm for turn in turns_planned(path)]
+    assert turns.count("candidate") - turns.count("baseline") == spared
 
 
 def next_turn(path: Path) -> str | None:

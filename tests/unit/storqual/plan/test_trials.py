@@ -138,9 +138,18 @@ def test_both_arms_have_the_same_moments_and_loads_and_alternate() -> None:
     by_pair: dict[str, list[tuple[object, ...]]] = {}
     for trial in made:
         by_pair.setdefault(trial.pair, []).append((trial.drive, trial.seed, trial.at_s, trial.fault))
-    assert all(len(pair) == 2 and pair[0] == pair[1] for pair in by_pair.values())
+    assert all(len(pair) == 2 - (pair[0][3] == "integrity") and pair[0] == pair[-1] for pair in by_pair.values())
+    assert {trial.arm for trial in made if trial.baseline_later} == {"candidate"}
     assert len({trial.id for trial in made}) == len(made)
     assert {trial.at_s for trial in made} > {made[0].at_s}
+
+
+def test_a_baseline_that_would_be_tried_with_nothing_is_spared_nothing() -> None:
+    suite = load_suite(SHIPPED)
+    profile = suite.profiles["quick"].model_copy(update={"faults": ("integrity",)})
+    made, _ = plan_trials(suite, profile, SEATS, SESSIONS, bench="b", kind="virtual", seed=1)
+    assert [trial.arm for trial in made].count("baseline") == len(SEATS)
+    assert not any(trial.baseline_later for trial in made)
 
 
 def test_a_profile_may_have_loads_last_longer_and_faults_come_later() -> None:
