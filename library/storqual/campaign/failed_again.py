@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns at which the candidate failed and the baseline did not, made again until their number can decide.
 
-With them come those trials of theirs that the baseline was spared so far, and with a hang of the candidate all.
+The trials that the baseline was spared so far (`candidate_first`) are made for the same faults, and all of them when
+the bench hung under the candidate: the baseline must then have done as much.
 """
 
 from collections.abc import Mapping
@@ -38,11 +39,13 @@ def failed_again(run: Run, bench: str) -> Further | None:
     over = effort is not None and effort.budget_s is not None and bench_seconds(run.events, bench) >= effort.budget_s
     if not wanted or over:
         return None
-    planned = {}
+    planned, like = {}, {}
     for session in run.sessions:
         for name in session.batches if session.bench == bench else ():
             batch = read_batch(run.path, name)
-            planned.update({str(turn["id"]): (batch, turn) for turn in batch["turns"]})
+            if batch["spool"] == "streamed":
+                planned.update({str(turn["id"]): (batch, turn) for turn in batch["turns"]})
+                like.setdefault(session.arm, session)
     last = next(session for session in reversed(run.sessions) if session.bench == bench)
     batches: list[Mapping[str, Any]] = []
     sessions = []
@@ -65,9 +68,8 @@ def failed_again(run: Run, bench: str) -> Further | None:
                 own.append({**batch, "block": name, "session": session_id, "turns": [entry]})
         batches += own
         names = tuple(str(batch["block"]) for batch in own)
-        like = next(session for session in run.sessions if (session.bench, session.arm) == (bench, arm))
         # the first session of a plan finds its boot
-        sessions.append(replace(like, id=session_id, batches=names, boot=last.boot, change=last.change))
+        sessions.append(replace(like[arm], id=session_id, batches=names, boot=last.boot, change=last.change))
     what = [f"{plural(len(failed), 'failed trial')} made again in each arm"] if failed else []
     what += [f"{plural(len(spared), 'trial')} that the baseline was spared"] if spared else []
     return Further(", ".join(what), tuple(batches), tuple(sessions))
