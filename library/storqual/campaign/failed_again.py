@@ -15,6 +15,7 @@ from storqual.campaign.further import next_session_name
 from storqual.campaign.steps import Further
 from storqual.kinds.trial_checks import later_baselines
 from storqual.run import Run, read_batch
+from storqual.run.records import PlannedSession
 from storqual.run.time_left import bench_seconds, effort_of
 from storqual.run.turns import turns_of
 
@@ -39,7 +40,8 @@ def failed_again(run: Run, bench: str) -> Further | None:
     over = effort is not None and effort.budget_s is not None and bench_seconds(run.events, bench) >= effort.budget_s
     if not wanted or over:
         return None
-    planned, like = {}, {}
+    planned: dict[str, tuple[dict[str, Any], Mapping[str, Any]]] = {}
+    like: dict[str, PlannedSession] = {}
     for session in run.sessions:
         for name in session.batches if session.bench == bench else ():
             batch = read_batch(run.path, name)
