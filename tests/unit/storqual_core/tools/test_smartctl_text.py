@@ -134,28 +134,20 @@ def test_what_healthy_use_never_raises_is_found_under_the_names_of_the_json(name
 
 
 @pytest.mark.parametrize(
-    ("name", "status", "said"),
+    ("name", "more", "status", "said"),
     [
-        ("no_device_6.6.txt", 2, "Smartctl open device: /dev/sdz failed: No such device"),
-        ("unrecognized_option.txt", 1, "UNRECOGNIZED OPTION"),
-        ("scan_6.6.txt", 0, "did not print its name first"),
-        ("scsi.json", 0, "did not print its name first"),
+        ("no_device_6.6.txt", "", 2, "Smartctl open device: /dev/sdz failed: No such device"),
+        ("unrecognized_option.txt", "", 1, "UNRECOGNIZED OPTION"),
+        ("scan_6.6.txt", "", 0, "did not print its name first"),
+        ("scsi.json", "", 0, "did not print its name first"),
+        ("ata_6.4.txt", fixture_text("smartctl", "nvme_6.6.txt"), 0, "tells of several drives"),
+        ("asleep", "Device is in STANDBY mode, exit(2)\n", 2, "tells nothing of the drive"),
     ],
 )
-def test_what_is_no_answer_about_a_drive_is_refused(name: str, status: int, said: str) -> None:
+def test_what_is_no_answer_about_one_drive_is_refused(name: str, more: str, status: int, said: str) -> None:
+    asleep = fixture_text("smartctl", "ata_6.4.txt").partition("=== START OF READ")[0]
     with pytest.raises(ToolError, match=said):
-        health(name, status)
-
-
-def test_texts_of_two_drives_are_not_read_as_one() -> None:
-    with pytest.raises(ToolError, match="several drives: .*EXSER4"):
-        smartctl.parse_health_text(fixture_text("smartctl", "ata_6.4.txt") + fixture_text("smartctl", "nvme_6.6.txt"))
-
-
-def test_a_sleeping_drive_gives_no_reading() -> None:
-    text = fixture_text("smartctl", "ata_6.4.txt").partition("=== START OF READ")[0]
-    with pytest.raises(ToolError, match="tells nothing of the drive"):
-        smartctl.parse_health_text(f"{text}Device is in STANDBY mode, exit(2)\n", 2)
+        smartctl.parse_health_text((asleep if name == "asleep" else fixture_text("smartctl", name)) + more, status)
 
 
 @pytest.mark.parametrize(
