@@ -67,11 +67,10 @@ def parse_arrays(text: str) -> tuple[VolumeFacts, ...]:
     for line in text.splitlines():
         if _ARRAY.match(line):
             arrays.append([line])
-        elif line.startswith((" ", "\t")) and line.strip():
-            if not arrays and not _PERSONALITIES.match(line):
+        elif line[:1].isspace() and line.strip() and not arrays:
+            if not _PERSONALITIES.match(line):
                 raise ToolError(f"{_FILE} has a line that belongs to no array: {line.strip()[:100]!r}")
-            if not arrays:
-                continue
+        elif line[:1].isspace() and line.strip():
             wrapped = _DEVICES.match(line) if len(arrays[-1]) == 1 else not _BEGINS.match(line)
             if wrapped:
                 arrays[-1][-1] += f" {line.strip()}"
@@ -161,6 +160,9 @@ def _more(volume: VolumeFacts, line: str) -> VolumeFacts:
 def _checked(volume: VolumeFacts) -> VolumeFacts:
     """An array with its health. Raises ToolError when numbers and letters, or they and the devices, do not agree."""
     counts = volume.settings.get("members", "").split()
+    # the kernel counts them of every level with redundancy
+    if not counts and volume.healthy and volume.level.isdigit() and volume.level != _NO_REDUNDANCY:
+        raise ToolError(f"{_FILE} does not tell how many members of {volume.id} are there")
     if not counts:
         return volume
     wanted, there, letters = int(counts[0]), int(counts[1]), counts[2]

@@ -165,7 +165,9 @@ def parse_maps(text: str) -> tuple[MultipathMap, ...]:
                 maps[-1] = replace(maps[-1], policy=policy)
         elif path is not None:
             maps[-1] = replace(maps[-1], paths=(*maps[-1].paths, _path(path, group)))
-        elif _VALUE.search(line):
+        elif _VALUE.match(line) and maps[-1].size_range:
+            raise ToolError(f"multipath tells two sizes of {maps[-1].name}: a map below it is not understood")
+        elif _VALUE.match(line):
             maps[-1] = _with_values(maps[-1], line)
         else:
             maps[-1] = replace(maps[-1], notes=(*maps[-1].notes, line.strip()))
@@ -174,10 +176,9 @@ def parse_maps(text: str) -> tuple[MultipathMap, ...]:
 
 def _map(match: re.Match[str]) -> MultipathMap:
     words = match.groupdict()
-    node = words["node"]
-    vendor, comma, model = words["product"].partition(",")
-    product = f"{vendor.strip()} {model.strip()}".strip() if comma else words["product"].strip()
-    made = MultipathMap(words["name"], words["wwid"] or words["name"], "" if node == "undef" else node, product)
+    # `##,##` of a map without paths is none
+    product = " ".join(words["product"].replace("#", "").replace(",", " ", 1).split())
+    made = MultipathMap(words["name"], words["wwid"] or words["name"], words["node"].replace("undef", ""), product)
     return _with_values(made, words["rest"]) if words["rest"] else made
 
 

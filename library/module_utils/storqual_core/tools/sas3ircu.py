@@ -155,10 +155,8 @@ def parse_display(text: str, index: str = "sas3ircu 0") -> ToolFacts:
         )
     if strange:
         raise ToolError(f"{index}: labels that belong to nothing: {', '.join(strange)[:200]}")
-    kinds = [fields.get("").lower() for fields in parts["physical"]]
-    services = [fields for fields, kind in zip(parts["physical"], kinds) if "enclosure services" in kind]
+    services = [fields for fields in parts["physical"] if _is_no_disk(fields)]
     drives = [_drive(fields, index) for fields in parts["physical"] if fields not in services]
-    enclosures = [*parts["enclosure"], *services]
     adapter = AdapterFacts(
         index=index,
         model=settings.get("Controller type"),
@@ -168,7 +166,7 @@ def parse_display(text: str, index: str = "sas3ircu 0") -> ToolFacts:
             for label, name in (("Firmware version", "firmware"), ("BIOS version", "bios"))
             if label in settings
         },
-        settings={**settings.printed(), **_around(enclosures)},
+        settings={**settings.printed(), **_around([*parts["enclosure"], *services])},
         drives=all_but_odd(drives, parts["ir"]),
         volumes=all_but_odd([_volume(fields, drives) for fields in parts["ir"]], drives),
         enclosures=tuple(_enclosure(each, services) for each in parts["enclosure"]),
@@ -236,14 +234,16 @@ def _check(text: str, what: str, command: str = "") -> None:
         raise ToolError(f"{what}: it did not say `{_DONE}` but {tail}" + (f"; command: {command}" if command else ""))
 
 
-def _number(text: str) -> int | None:
-    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
-
-
 def _code(text: str) -> str:
     """`Ready (RDY)` without the words that a release may change."""
     match = _CODE.search(text)
     return match.group("code") if match else text
+
+
+def _is_no_disk(fields: Fields) -> bool:
+    """Enclosure services, and a backplane that is called an unknown device: what is no disk stands by."""
+    kind = fields.get("").lower()
+    return "enclosure services" in kind or ("disk" not in kind and _code(fields.get("State")) == "SBY")
 
 
 def _drive(fields: Fields, index: str) -> DriveFacts:
@@ -290,7 +290,7 @@ def _enclosure(fields: Fields, services: Sequence[Fields]) -> EnclosureFacts:
         position=number,
         vendor=printed_value(device.get("Manufacturer")),
         model=printed_value(device.get("Model Number")),
-        slots=_number(fields.get("Numslots")),
+        slots=whole_number(fields.get("Numslots")),
         state=_code(device.get("State")),
     )
 

@@ -31,16 +31,11 @@ _BITS = (
     "the drive's error log has entries",
     "the drive's self-test log has failures",
 )
-
-
 # what `-d` is for disks behind a controller, and behind a chip that mirrors (`jmb39x,1+sat`)
 _BEHIND = re.compile(r"(?:sat\+)?(?:megaraid|cciss|aacraid|areca|3ware|hpt|sssraid|jmb39x(?:-q2?)?|jms56x),")
-
-
 _SAYS_HEALTH = 0b11111000
 _NO_SENSOR = (0, 255, -273)
 """What is printed of a temperature, or of a limit of it, that a drive does not have: 0 as a number, 0 K, 255."""
-
 
 _GIGABYTES = re.compile(r"([0-9]{1,17})\.([0-9]{3})\Z")
 
@@ -159,7 +154,7 @@ def _size(body: Mapping[str, Any]) -> int | None:
     """Bytes of the drive: of an NVMe drive with several namespaces, `user_capacity` is one namespace's."""
     part, whole = as_int(as_mapping(body.get("user_capacity")).get("bytes")), as_int(body.get("nvme_total_capacity"))
     several = max(as_int(body.get("nvme_number_of_namespaces")) or 0, len(as_list(body.get("nvme_namespaces")))) > 1
-    return whole if whole and (several or part is None) else part
+    return (whole if whole and (several or part is None) else part) or None
 
 
 def _trip(body: Mapping[str, Any]) -> int | None:
@@ -328,6 +323,7 @@ _TEXT_COUNTERS = {
 """Labels of counts in small letters, each with its name in the JSON of 7.0 and later."""
 
 _HOURS, _CYCLES, _TEMPERATURES = "9", "12", ("194", "190")
+_CAPACITIES = ("user capacity", "total nvm capacity", "namespace 1 size/capacity")
 
 
 def parse_scan_text(text: str) -> tuple[ScannedDevice, ...]:
@@ -351,15 +347,19 @@ def parse_health_text(text: str, status: int = 0) -> Health:
         match = _LINE.match(line)
         if match is not None:
             fields.setdefault(" ".join(match.group("label").lower().split()), match.group("value"))
+    serials = re.findall(r"^Serial [Nn]umber:\s*(\S.*?)\s*$", text, re.MULTILINE)
+    if len(set(serials)) > 1:
+        raise ToolError(f"smartctl's text tells of several drives: {', '.join(serials)[:200]}")
     counters, raw = _text_counters(text, fields)
     verdict = fields.get("smart overall-health self-assessment test result") or fields.get("smart health status", "")
     # `PASSED`, `OK`; before 6.0 a verdict in words was printed for what is failing
     passed = verdict.split()[0].rstrip("!,").upper() in ("PASSED", "OK") if verdict else None
-    temperature = _degrees(fields.get("current drive temperature") or fields.get("temperature", ""))
     trip = _degrees(fields.get("drive trip temperature", "")) or None
-    if temperature == 0 and trip is None:
-        # SCSI drives without the page print 0 for both
-        temperature = None
+    degrees = [_degrees(fields.get("current drive temperature") or fields.get("temperature", ""))]
+    degrees += [raw.get(name) for name in _TEMPERATURES]
+    # SCSI drives without the page print 0 for both, SATA drives without a sensor as the attribute's value
+    none = _NO_SENSOR[1:] if trip else _NO_SENSOR
+    temperature = next((each for each in degrees if each not in (None, *none)), None)
     uptime = next((int(match.group(1)) for match in map(_UPTIME.match, text.splitlines()) if match), None)
     hours = [count for count in (uptime, counters.get("nvme.power_on_hours"), raw.get(_HOURS)) if count is not None]
     health = Health(
@@ -371,11 +371,10 @@ def parse_health_text(text: str, status: int = 0) -> Health:
         firmware=_first(fields, "firmware version", "revision"),
         wwn=_text_wwn(fields),
         protocol=_protocol(fields),
-        size=_grouped(_first(fields, "user capacity", "total nvm capacity", "namespace 1 size/capacity")),
+        # a drive that does not tell its total says 0 there
+        size=next(filter(None, (_grouped(fields.get(label, "")) for label in _CAPACITIES)), None),
         passed=passed,
-        temperature=next((raw[name] for name in _TEMPERATURES if name in raw), None)
-        if temperature is None
-        else temperature,
+        temperature=temperature,
         trip=trip,
         hours=hours[0] if hours else None,
         counters=counters,
@@ -395,9 +394,7 @@ def _first(fields: Mapping[str, str], *labels: str) -> str:
 def _grouped(text: str) -> int | None:
     """The number that a value begins with: `600,127,266,816 bytes [600 GB]`, `0x04`, `12%`; None for another form."""
     match = _GROUPED.match(text)
-    if match is None:
-        return None
-    return int(match.group(1), 16) if text[:2].lower() == "0x" else int(match.group(1).replace(",", ""))
+    return int(match.group(1).replace(",", ""), 16 if text[:2].lower() == "0x" else 10) if match else None
 
 
 def _degrees(text: str) -> int | None:

@@ -60,7 +60,8 @@ _AT_PORT = re.compile(r" at Port (?P<port>\w+), Box (?P<box>\d+)\b", re.IGNORECA
 # an expander card is told without a port, and nothing but this
 _CARD_LABELS = {"devicenumber", "firmwareversion", "hardwarerevision", "wwid", "box", "vendorid", "model"}
 _UNSOUND = re.compile(
-    r"(?:initialization (?:failed|not)|in progress|queued|failed|degraded|rebuild|recover|pending)", re.IGNORECASE
+    r"(?:initialization (?:failed|not)|in progress|queued|failed|degraded|rebuild|recover|pending|detected)",
+    re.IGNORECASE,
 )
 _MODE = re.compile(r"^(?P<name>\S+) \((?P<mode>[^()]*)\)$")
 _BAYS = re.compile("[0-9]{1,9}")
@@ -181,7 +182,10 @@ def adapter_of(controller: SmartArray) -> AdapterFacts:
 
 
 def _miscounted(controller: SmartArray) -> str:
-    """Why what is listed of a controller is not all, by the counts that it tells; empty when it is."""
+    """Why what is told of a controller is not all, by its counts and its own labels; empty when it is."""
+    strange = next((part.name for part in controller.of("unknown") if part.fields.get(*_HEALTH)), "")
+    if strange:
+        return f"what ssacli tells of a controller stands under {strange[:80]!r}, which is not understood"
     for kind in ("array", "volume", "drive", "port"):
         told_of, listed = _COUNTS[kind], len({part.name for part in controller.of(kind)})
         count = whole_number(controller.settings.get(*told_of))
@@ -318,10 +322,8 @@ def _progress(part: TreePart) -> dict[str, float]:
 
 def _policies(part: TreePart, settings: Fields) -> dict[str, Value]:
     policies: dict[str, Value] = {}
-    caching, ratio = (
-        part.get("Caching", "Array Accelerator").lower(),
-        settings.get("Cache Ratio", "Accelerator Ratio").lower(),
-    )
+    caching = part.get("Caching", "Array Accelerator").lower()
+    ratio = settings.get("Cache Ratio", "Accelerator Ratio").lower()
     if caching == "disabled" or (caching == "enabled" and re.search(r"(?<!\d)0% write$", ratio)):
         policies["write_policy"] = "wt"
     elif caching == "enabled" and ratio.endswith("write"):
@@ -336,9 +338,7 @@ def _policies(part: TreePart, settings: Fields) -> dict[str, Value]:
 def _enclosure(part: TreePart) -> EnclosureFacts:
     place = _AT_PORT.search(part.name)
     # the controller's own processor is at no port
-    alone = (
-        part.fields.get("Port").lower() == "unknown" or {plain_label(label) for label in part.fields} <= _CARD_LABELS
-    )
+    alone = part.fields.get("Port").lower() == "unknown" or {*map(plain_label, part.fields)} <= _CARD_LABELS
     half = not alone and bool(part.fields.get("Port")) != bool(part.fields.get("Box")) and place is None
     make = _MAKE.search(part.name)
     # `… Box 1 (Index 0), OK`
@@ -498,7 +498,7 @@ _STATUSES = ("controllerstatus", "cachestatus", "batterycapacitorstatus", "batte
 _PLAIN = ("unassigned", "unassigned drives", "physical drives", "none attached", "hba drives")
 _NONE = "no controllers detected"
 # a paragraph for people, which may stand anywhere and ends with a blank line
-_NOTICE = re.compile(r"(?:Warning|Caution|Notice|FIRMWARE UPGRADE REQUIRED)\s*:", re.IGNORECASE)
+_NOTICE = re.compile(r"(?:Warning|Caution|Note|Notice|FIRMWARE UPGRADE REQUIRED)\s*:", re.IGNORECASE)
 # labels that nothing but a drive or a volume has: where they stand alone, its heading was not understood
 _OWNED = (
     "portid",
@@ -602,7 +602,7 @@ def _without_notices(text: str) -> tuple[list[PrintedLine], list[str]]:
             notice = None
         elif _NOTICE.match(line.text):
             notice = line
-        elif notice is not None and line.labelled and line.indent > notice.indent:
+        elif notice is not None and line.labelled and line.indent >= (notice.indent or 1):
             notice = None
         if line is not None and notice is not None:
             notices.append(line.text)

@@ -459,3 +459,6 @@ def test_an_array_whose_drive_is_in_error_is_not_well() -> None:
     assert "/proc/mdstat" in mdadm.parse_arrays(text.replace("[EU]", "[E_]"))[0].unread
     alone = TEXT.replace("sda1[0]", "sda1[0](E)").replace(" [2/2] [UU]", "")
     assert mdadm.parse_arrays(alone)[0].healthy is False
+    # without the mark nothing says that it is well, where a mirror tells no members
+    assert mdadm.parse_arrays(alone.replace("(E)", ""))[0].healthy is None
+    assert mdadm.parse_arrays(text.replace("\n ", "\n\u00a0")) == mdadm.parse_arrays(text)

@@ -128,7 +128,7 @@ def test_a_group_in_brackets_within_the_tree_is_read() -> None:
 
 def test_what_is_not_known_yet_is_not_told() -> None:
     (found,) = maps("just_made.txt")
-    assert (found.name, found.node) == ("mpatha", "")
+    assert (found.name, found.node, found.product) == ("mpatha", "", "")
     assert [(path.number, path.kernel, path.priority, path.usable) for path in found.paths] == [
         ("", "failed", None, False),
         ("8:16", "undef", None, True),
@@ -152,6 +152,7 @@ def test_nothing_printed_is_no_map_and_log_lines_are_none() -> None:
         ("| `- 6:0:0:0 sdb 8:16 active ready running\n", "printed no map first"),
         ("NAME MAJ:MIN RM SIZE RO TYPE\nsda 8:0 0 20G 0 disk\n", "printed no map first"),
         ("DM multipath kernel driver not loaded\n", "printed no map first"),
+        (TREE + "one, two dm-9 EXAMPLE,ARRAY\nsize=1.0G features='0' hwhandler='0' wp=rw\n", "tells two sizes of"),
         (TREE + TREE[TREE.index("data (") :], "lists the map 3600d0230000000000e13955cc3757800 twice"),
     ],
 )
@@ -161,9 +162,9 @@ def test_another_text_is_refused(text: str, said: str) -> None:
 
 
 def test_a_line_that_is_not_understood_is_kept_with_its_map_and_hides_no_other() -> None:
-    odd = TREE.replace("| `- 7:0:0:0", "| `- seven")
+    odd = TREE.replace("| `- 7:0:0:0", "| `- seven").replace("size=", '[features="9"][hwhandler="9"]\nsize=', 1)
     data, plain = multipath.parse_maps(odd)
-    assert data.notes == ("| `- seven sdaf 65:240 failed faulty offline",)
+    assert data.notes == ('[features="9"][hwhandler="9"]', "| `- seven sdaf 65:240 failed faulty offline")
     assert ([path.device for path in data.paths], len(plain.paths)) == (["sdb", "sdc"], 2)
 
 

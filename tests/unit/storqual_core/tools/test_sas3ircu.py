@@ -100,14 +100,14 @@ def test_versions_and_progress() -> None:
     }
 
 
-def test_the_sector_figure_is_the_last_block() -> None:
-    text = DISPLAY.replace("1907729/3907029167", "953869/1953525167")
-    assert sas3ircu.parse_display(text).adapters[0].drives[0].size == 1000204886016
-
-
-def test_the_last_block_of_a_drive_with_blocks_of_4096_bytes() -> None:
-    text = DISPLAY.replace("1907729/3907029167", "7630885/1953506645")
-    assert sas3ircu.parse_display(text).adapters[0].drives[0].size == 8001563222016
+@pytest.mark.parametrize(
+    ("printed", "size"),
+    [("953869/1953525167", 1000204886016), ("7630885/1953506645", 8001563222016), ("0/0", None)],
+)
+def test_the_sector_figure_is_the_last_block_of_512_or_4096_bytes(printed: str, size: int | None) -> None:
+    """A drive that is gone has none."""
+    (drive,) = sas3ircu.parse_display(DISPLAY.replace("1907729/3907029167", printed)).adapters[0].drives
+    assert (drive.size, drive.size_range) == (size, None)
 
 
 @pytest.mark.parametrize(("printed", "size"), [("953869/4294967295", 953869 << 20), ("953869", 953869 << 20)])
@@ -118,16 +118,6 @@ def test_megabytes_alone_are_an_interval(printed: str, size: int) -> None:
     assert drive.size_range[0] <= 1000204886016 <= drive.size_range[1]
 
 
-def test_a_drive_that_is_gone_has_no_size() -> None:
-    (drive,) = sas3ircu.parse_display(DISPLAY.replace("1907729/3907029167", "0/0")).adapters[0].drives
-    assert (drive.size, drive.size_range) == (None, None)
-
-
-def test_what_is_no_field_of_a_drive_is_kept() -> None:
-    (drive,) = sas3ircu.parse_display(DISPLAY).adapters[0].drives
-    assert drive.settings["SAS Address"] == "4433221-1-0000-0000"
-
-
 def test_labels_are_read_in_any_case_and_spacing() -> None:
     """All but the words of the tool itself."""
     text = "\n".join(
@@ -136,6 +126,7 @@ def test_labels_are_read_in_any_case_and_spacing() -> None:
     )
     (drive,) = sas3ircu.parse_display(text).adapters[0].drives
     assert (drive.position, drive.serial, drive.size) == ("2:0", "DSN0001VPD", 2000398934016)
+    assert drive.settings["SAS ADDRESS"] == "4433221-1-0000-0000"
 
 
 @pytest.mark.parametrize(
@@ -175,17 +166,14 @@ def test_a_volume_that_is_inactive_is_not_well() -> None:
     assert (volume.state, volume.healthy) == ("inactive, OKY", False)
 
 
-def test_a_volume_has_the_name_that_the_host_knows_it_by() -> None:
+@pytest.mark.parametrize(
+    ("printed", "name"),
+    [("0b1f1de26a4b7c9d", "0x600508e0000000009d7c4b6ae21d1f0b"), ("N/A", ""), ("0" * 16, ""), ("0b1f1de2", "")],
+)
+def test_a_volume_has_the_name_that_the_host_knows_it_by(printed: str, name: str) -> None:
     """The tool prints the last eight bytes of it from back to front."""
-    assert "Volume wwid                             : 0b1f1de26a4b7c9d" in DISPLAY
-    (volume,) = sas3ircu.parse_display(DISPLAY).adapters[0].volumes
-    assert volume.wwn == "0x600508e0000000009d7c4b6ae21d1f0b"
-
-
-@pytest.mark.parametrize("printed", ["N/A", "0000000000000000", "0b1f1de2"])
-def test_a_volume_whose_name_is_not_told_has_none(printed: str) -> None:
     (volume,) = sas3ircu.parse_display(DISPLAY.replace("0b1f1de26a4b7c9d", printed)).adapters[0].volumes
-    assert volume.wwn == ""
+    assert volume.wwn == name
 
 
 @pytest.mark.parametrize(
@@ -209,14 +197,17 @@ def test_what_is_under_way_on_a_volume_is_called_as_other_tools_call_it(
     assert sas3ircu.parse_status(text) == {"286": {task: 4.19}}
 
 
-def test_what_the_services_device_tells_is_told_of_its_enclosure() -> None:
-    text = DISPLAY.replace(
+@pytest.mark.parametrize("kind", ["Enclosure services device", "unknown device"])
+def test_what_the_services_device_tells_is_told_of_its_enclosure(kind: str) -> None:
+    """A backplane may be called an unknown device: it is no drive, as it stands by."""
+    text = DISPLAY.replace("Enclosure services device", kind).replace(
         "  GUID                                    : N/A\n",
         "  Manufacturer                            : ACME\n  Model Number                            : Cage8\n"
         "  Firmware Revision                       : 0103\n  GUID                                    : N/A\n",
     )
     (adapter,) = sas3ircu.parse_display(text, "0").adapters
     (enclosure,) = adapter.enclosures
+    assert [drive.position for drive in adapter.drives] == ["2:0"]
     assert (enclosure.vendor, enclosure.model, enclosure.state) == ("ACME", "Cage8", "SBY")
     assert adapter.settings["enclosure 2: Firmware Revision"] == "0103"
     assert adapter.settings["enclosure 2: Logical ID"] == "500065b3:6789abff"

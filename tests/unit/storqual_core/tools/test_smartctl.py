@@ -79,9 +79,10 @@ def nvme(**more: Any) -> str:
         ({"user_capacity": {"bytes": 1000}, "nvme_total_capacity": 3000, "nvme_number_of_namespaces": 1}, 1000),
         ({"nvme_total_capacity": 3000, "nvme_number_of_namespaces": 1}, 3000),
         ({"user_capacity": {"bytes": 1000}, "nvme_total_capacity": 0, "nvme_number_of_namespaces": 32}, 1000),
+        ({"user_capacity": {"bytes": 0}}, None),
     ],
 )
-def test_the_size_of_an_nvme_drive_is_not_that_of_one_namespace(more: dict[str, Any], size: int) -> None:
+def test_the_size_of_an_nvme_drive_is_not_that_of_one_namespace(more: dict[str, Any], size: int | None) -> None:
     assert smartctl.parse_health(nvme(**more)).size == size
 
 

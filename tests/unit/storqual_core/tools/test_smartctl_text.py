@@ -83,6 +83,8 @@ def test_a_failing_drive_without_a_temperature_says_so() -> None:
     assert found.complaints == ("the drive says that it is failing",)
     assert found.counters["read.total_uncorrected_errors"] == 7
     assert "read.megabytes_processed" not in found.counters
+    ata = fixture_text("smartctl", "ata_6.4.txt").replace("37 (0 18 0 0 0)", "0").replace("38 (Min/Max 35/39)", "0")
+    assert smartctl.parse_health_text(ata).temperature is None
 
 
 def test_an_ata_drive_is_read() -> None:
@@ -117,6 +119,8 @@ def test_an_nvme_drive_is_read() -> None:
     assert (found.counters["nvme.critical_warning"], found.counters["nvme.percentage_used"]) == (0, 3)
     # the second sensor is not there
     assert [name for name in found.counters if "sensors" in name] == ["nvme.temperature_sensors.1"]
+    untold = fixture_text("smartctl", "nvme_6.6.txt").replace("1,600,321,314,816 [1.60 TB]", "0", 1)
+    assert smartctl.parse_health_text(untold).size == found.size
 
 
 @pytest.mark.parametrize("name", ["sas_6.6.txt", "ata_6.4.txt", "nvme_6.6.txt"])
@@ -130,23 +134,20 @@ def test_what_healthy_use_never_raises_is_found_under_the_names_of_the_json(name
 
 
 @pytest.mark.parametrize(
-    ("name", "status", "said"),
+    ("name", "more", "status", "said"),
     [
-        ("no_device_6.6.txt", 2, "Smartctl open device: /dev/sdz failed: No such device"),
-        ("unrecognized_option.txt", 1, "UNRECOGNIZED OPTION"),
-        ("scan_6.6.txt", 0, "did not print its name first"),
-        ("scsi.json", 0, "did not print its name first"),
+        ("no_device_6.6.txt", "", 2, "Smartctl open device: /dev/sdz failed: No such device"),
+        ("unrecognized_option.txt", "", 1, "UNRECOGNIZED OPTION"),
+        ("scan_6.6.txt", "", 0, "did not print its name first"),
+        ("scsi.json", "", 0, "did not print its name first"),
+        ("ata_6.4.txt", fixture_text("smartctl", "nvme_6.6.txt"), 0, "tells of several drives"),
+        ("asleep", "Device is in STANDBY mode, exit(2)\n", 2, "tells nothing of the drive"),
     ],
 )
-def test_what_is_no_answer_about_a_drive_is_refused(name: str, status: int, said: str) -> None:
+def test_what_is_no_answer_about_one_drive_is_refused(name: str, more: str, status: int, said: str) -> None:
+    asleep = fixture_text("smartctl", "ata_6.4.txt").partition("=== START OF READ")[0]
     with pytest.raises(ToolError, match=said):
-        health(name, status)
-
-
-def test_a_sleeping_drive_gives_no_reading() -> None:
-    text = fixture_text("smartctl", "ata_6.4.txt").partition("=== START OF READ")[0]
-    with pytest.raises(ToolError, match="tells nothing of the drive"):
-        smartctl.parse_health_text(f"{text}Device is in STANDBY mode, exit(2)\n", 2)
+        smartctl.parse_health_text((asleep if name == "asleep" else fixture_text("smartctl", name)) + more, status)
 
 
 @pytest.mark.parametrize(

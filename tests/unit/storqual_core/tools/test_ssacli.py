@@ -49,6 +49,9 @@ def test_volumes_tell_what_is_under_way() -> None:
         {"write_policy": "wb", "disk_cache": "disable"},
     )
     assert (two.level, two.progress, two.healthy) == ("10", {"initialise": 12.0}, False)
+    for printed, well in (("Detected", False), ("None", True)):
+        text = TREE.replace("Parity Initialization Status: In Progress", f"Unrecoverable Media Errors: {printed}")
+        assert ssacli.parse_controllers(text).adapters[0].volumes[1].healthy is well
     assert two.policies["write_policy"] == "wt"
 
 
@@ -320,16 +323,20 @@ following logical drives are affected{}
 
 
 @pytest.mark.parametrize("end", [": 2", "."])
+@pytest.mark.parametrize("word", ["Warning", "Note"])
 @pytest.mark.parametrize(
     "before", ["   Bus Interface: PCI\n", "         Strip Size: 128 KB\n", "      physicaldrive 1I:1:2\n"]
 )
-def test_a_warning_in_between_takes_nothing_with_it(before: str, end: str) -> None:
-    text = TREE.replace(before, WARNING.format(end) + before, 1)
+def test_a_warning_in_between_takes_nothing_with_it(before: str, word: str, end: str) -> None:
+    text = TREE.replace(before, WARNING.format(end).replace("Warning", word) + before, 1)
     facts = ssacli.parse_controllers(text)
     assert facts.adapters == ssacli.parse_controllers(TREE).adapters
     assert f"following logical drives are affected{end}" in facts.notes
     without_a_blank_line = text.replace(f"affected{end}\n\n", f"affected{end}\n")
     assert ssacli.parse_controllers(without_a_blank_line).adapters == facts.adapters
+    unknown = TREE.replace("   Bus Interface: PCI\n", "A sentence of tomorrow\n   Bus Interface: PCI\n", 1)
+    with pytest.raises(ToolError, match="stands under 'A sentence of tomorrow'"):
+        ssacli.parse_controllers(unknown)
 
 
 def test_members_that_failed_are_told_of_their_volume() -> None:
