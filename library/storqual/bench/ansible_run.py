@@ -28,6 +28,7 @@ from storqual_core.kit.errors import StorqualError
 _PR_SET_PDEATHSIG = 1
 _STDERR = 2
 """The file descriptor."""
+_TEMPLATE = re.compile(r"\{[{%#]")
 
 
 def _end_with_parent() -> None:
@@ -59,7 +60,10 @@ def run_playbook(
     `quiet` leaves standard output to the caller's own answer: what Ansible says goes to standard error. `lines` are
     phases, progress and failures in the place of Ansible's own account of each task.
     ANSIBLE_CONFIG is set because Ansible does not read an ansible.cfg of another folder or of a world-writable one.
+    Raises BadInputError for a variable that Ansible would execute as a template: a run may have any name.
     """
+    templates = [name for name, value in variables.items() if _TEMPLATE.search(json.dumps(value))]
+    raise_all(f"{name}: {variables[name]} is a template to Ansible; choose a name without braces" for name in templates)
     root = project_root()
     argv = [str(_program()), str(root / "playbooks" / name)]
     for inventory in inventories:
