@@ -28,7 +28,6 @@ from storqual_core.kit.errors import StorqualError
 _PR_SET_PDEATHSIG = 1
 _STDERR = 2
 """The file descriptor."""
-_TEMPLATE = re.compile(r"\{[{%#]")
 
 
 def _end_with_parent() -> None:
@@ -62,7 +61,7 @@ def run_playbook(
     ANSIBLE_CONFIG is set because Ansible does not read an ansible.cfg of another folder or of a world-writable one.
     Raises BadInputError for a variable that Ansible would execute as a template: a run may have any name.
     """
-    templates = [name for name, value in variables.items() if _TEMPLATE.search(json.dumps(value))]
+    templates = [name for name, value in variables.items() if re.search(r"\{[{%#]", json.dumps(value))]
     raise_all(f"{name}: {variables[name]} is a template to Ansible; choose a name without braces" for name in templates)
     root = project_root()
     argv = [str(_program()), str(root / "playbooks" / name)]

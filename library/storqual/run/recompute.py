@@ -89,11 +89,22 @@ class SampleCheck:
         problem = sample_problem(sample, launches.get(name), document)
         if problem:
             return f"{SAMPLES}: sample {name} {problem}"
-        index = int(launches[name]["index"])
-        if index <= self._last.get(batch, -1):
+        index, before = int(launches[name]["index"]), self._last.get(batch, -1)
+        if index <= before:
             return f"{SAMPLES}: sample {name} comes after one that was launched later"
         self._last[batch] = index
-        return ""
+        # a batch may end early, and then its last launches are missing, never one before a sample
+        return f"{SAMPLES}: has no sample of the launch before {name}" if index > before + 1 else ""
+
+    def launched(self, batch: str) -> list[tuple[str, str, str]]:
+        """Bench, adapter and point of each launch of a batch; nothing where its file is no batch."""
+        planned = self._batch(batch)
+        turns, document = ({}, {}) if isinstance(planned, str) else planned
+        return [
+            (str(document.get("bench")), str(turn.get("adapter")), str(turn.get("point")))
+            for turn in turns.values()
+            if turn.get("kind") == "launch"
+        ]
 
     def _batch(self, batch: str) -> tuple[Mapping[str, Any], Mapping[str, Any]] | str:
         """The launches of a batch by sample id with its file, or why there are none."""
