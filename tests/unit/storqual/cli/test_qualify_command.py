@@ -70,7 +70,9 @@ def test_a_run_that_is_resumed_names_no_inventory_itself(
     """Ansible executes templates of an inventory: the one is taken that this user planned the run from."""
     run = make_run(tmp_path, finished=False)
     played: list[Any] = []
-    monkeypatch.setattr("storqual.cli.qualify.run_playbook", lambda _, **more: played.append(more["inventories"]) or 2)
+    monkeypatch.setattr(
+        "storqual.cli.qualify.run_playbook", lambda _, **more: played.append(more["inventories"]) or 2
+    )
     words = ["qualify", "--resume", str(run), "--runs", str(tmp_path)]
     ended = []
     for recorded in ((), (str(tmp_path), "one,two")):

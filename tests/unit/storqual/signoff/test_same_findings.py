@@ -200,7 +200,9 @@ def test_a_run_that_failed_is_not_valid_whoever_signed_it(tmp_path: Path, manage
     assert verification.problems[0].startswith("verdict.json: found ")
 
 
-def test_waivers_beside_a_verdict_are_those_of_its_digest_and_those_in_it(tmp_path: Path, manager: Person, keys: Path) -> None:
+def test_waivers_beside_a_verdict_are_those_of_its_digest_and_those_in_it(
+    tmp_path: Path, manager: Person, keys: Path
+) -> None:
     waivers = tmp_path / "waivers.yml"
     waivers.write_text(WAIVERS, encoding="utf-8")
     run = make_run(tmp_path, **FEW, **LOSS)
