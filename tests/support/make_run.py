@@ -14,16 +14,7 @@ from storqual.run.closing import close_run
 from storqual.run.layout import RUN_SCHEMA, dump_line
 from tests.support.batches import launch_turn
 from tests.support.sealed_run import chained, fio_of, lines_of, sealed
-from tests.support.synthetic_shape import (
-    DRIVERS,
-    Shape,
-    drive_id,
-    events_of,
-    factors_of,
-    named,
-    primitives,
-    time_at,
-)
+from tests.support.synthetic_shape import DRIVERS, Shape, drive_id, events_of, factors_of, named, primitives, time_at
 
 
 def add_reference(path: Path, share: float) -> None:

@@ -98,10 +98,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_damaged_run_is_told_in_a_sentence_and_never_ends_with_1(
-    run: Path,
-    broken: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    run: Path, broken: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(run.parent.parent)
     BROKEN[broken](run)
@@ -366,17 +363,11 @@ def test_all_problems_are_told_at_once_with_exit_code_3(
     ("arguments", "message"),
     [
         (["-i", "nowhere"], "nowhere: no such inventory; expected a folder or a file"),
-        (
-            ["--baseline", "basline"],
-            "(did you mean 'baseline'?); expected one of baseline, candidate",
-        ),
+        (["--baseline", "basline"], "(did you mean 'baseline'?); expected one of baseline, candidate"),
         (["--suite", "adaptor"], "unknown suite 'adaptor' (did you mean 'adapter'?); expected one of"),
         (["--suite", "./none.suite.yml"], "none.suite.yml: no such file; expected a suite"),
         (["--profile", "quik"], "unknown profile 'quik' (did you mean 'quick'?); expected one of full, quick"),
-        (
-            ["--adapters", "file"],
-            "--adapters: unknown adapter 'file' (did you mean 'files'?); the only one is files",
-        ),
+        (["--adapters", "file"], "--adapters: unknown adapter 'file' (did you mean 'files'?); the only one is files"),
     ],
     ids=["inventory", "drop", "suite", "suite file", "profile", "adapter"],
 )

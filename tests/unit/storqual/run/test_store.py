@@ -162,11 +162,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [
-        (b"{", "this is not a sample"),
-        (b'{"id": "x"}', "this is not a sample"),
-        (None, "twice"),
-    ],
+    [(b"{", "this is not a sample"), (b'{"id": "x"}', "this is not a sample"), (None, "twice")],
     ids=["no json", "no sample", "twice"],
 )
 def test_a_damaged_sample_is_not_skipped(tmp_path: Path, line: bytes | None, message: str) -> None:
