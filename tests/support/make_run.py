@@ -191,6 +191,7 @@ def _document(
     shape: Shape, path: Path, plan: Sequence[Mapping[str, Any]], events: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     inputs = {"suite": ("suite.yml", shape.suite), **({"gate": ("gate.yml", shape.gate)} if shape.gate else {})}
+    inputs["inventory"] = ("inventory.json", json.dumps({shape.bench: {"kind": shape.kind}}))
     arms: dict[str, dict[str, Any]] = {}
     for arm in shape.arms:
         manifest = dict(

@@ -62,7 +62,7 @@ def run_playbook(
     Raises BadInputError for a variable that Ansible would execute as a template: a run may have any name.
     """
     templates = [name for name, value in variables.items() if re.search(r"\{[{%#]", json.dumps(value))]
-    raise_all(f"{name}: {variables[name]} is a template to Ansible; choose a name without braces" for name in templates)
+    raise_all(f"{name}: {variables[name]} is a template to Ansible; use a name without braces" for name in templates)
     root = project_root()
     argv = [str(_program()), str(root / "playbooks" / name)]
     for inventory in inventories:

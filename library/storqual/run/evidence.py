@@ -104,6 +104,7 @@ def _chain(run: Run) -> Iterator[str]:
     if planned["plan_sha256"] != plan_digest(run.document):
         yield f"{RUN_FILE}: the plan was changed after it was made"
     yield from _of_other_inputs(run)
+    yield from _of_no_session(run)
     for event in events:
         if event.bench not in (None, *run.benches):
             yield f"{_at(event)}: is of bench {event.bench}, which this run does not have"
@@ -130,10 +131,10 @@ def _of_other_inputs(run: Run) -> Iterator[str]:
     for point in run.plan.points:
         if point.point != point_name(point.workload, {**point.factors, **point.varied}):
             yield f"{RUN_FILE}: the point {point.point} has another workload, or other factors, than its name says"
-    benches = read_object(run.path, str(inputs["inventory"]["file"])) if "inventory" in inputs else {}
-    for name, bench in benches.items():
-        if name in run.benches and run.benches[name].get("kind") != bench.get("kind"):
-            yield f"{RUN_FILE}: says that {name} is {run.benches[name].get('kind')}, its inventory {bench.get('kind')}"
+    benches = read_object(run.path, f"{INPUTS}/{run.input_file('inventory').name}")
+    for name, bench in run.benches.items():
+        if bench.get("kind") != benches.get(name, {}).get("kind"):
+            yield f"{RUN_FILE}: says that {name} is {bench.get('kind')}, and its inventory does not"
 
 
 def _at(event: Event) -> str:
@@ -258,23 +259,14 @@ def _other(recorded: object, present: object) -> str:
 
 def _batches(run: Run, samples: SampleCheck) -> Iterator[str]:
     planned, started, done = list[str](), set[str](), set[str]()
-    sessions = {(session.bench, session.id): set(session.batches) for session in run.sessions}
     for event in run.events:
-        batch, session = event.text("block"), event.text("session")
+        batch = event.text("block")
         if event.kind == "planned":
             for file, digest in event.fields["blocks"].items():
                 planned.append(file.removesuffix(".json"))
-                if not any(planned[-1] in batches for batches in sessions.values()):
-                    yield f"{BATCHES}/{file}: is in no session of the plan"
                 yield from _file(run, file, digest)
-        elif event.kind == "block_planned":
-            sessions.get((str(event.bench), session), set()).add(batch)
         elif event.kind == "block_started":
             started.add(batch)
-            # one that was lost is tried again in batches of its own
-            own = sessions.get((str(event.bench), planned_session(session)))
-            if own is None or (session == planned_session(session) and batch not in own):
-                yield f"{_at(event)}: starts {batch}, which is not planned in session {session}"
             yield from _file(run, f"{batch}.json", event.fields.get("file_sha256"))
         elif event.kind == "block_finished":
             done |= {batch} if event.fields["outcome"] == "done" else set()
@@ -293,8 +285,25 @@ def _batches(run: Run, samples: SampleCheck) -> Iterator[str]:
             yield f"{SAMPLES}: has samples of batch {batch}, which was never started"
 
 
+def _of_no_session(run: Run) -> Iterator[str]:
+    """Batches that no session has: nobody would miss what they measured."""
+    sessions = {(session.bench, session.id): set(session.batches) for session in run.sessions}
+    for event in run.events:
+        batch, session = event.text("block"), event.text("session")
+        if event.kind == "planned":
+            files = {f"{batch}.json" for batches in sessions.values() for batch in batches}
+            yield from (f"{BATCHES}/{file}: is in no session" for file in event.fields["blocks"] if file not in files)
+        elif event.kind == "block_planned":
+            sessions.get((str(event.bench), session), set()).add(batch)
+        elif event.kind == "block_started":
+            # one that was lost is tried again in batches of its own
+            own = sessions.get((str(event.bench), planned_session(session)))
+            if own is None or (session == planned_session(session) and batch not in own):
+                yield f"{_at(event)}: starts {batch}, which is not planned in session {session}"
+
+
 def _beyond_plan(run: Run, batch: str, launched: Iterable[tuple[str, str, str]]) -> Iterator[str]:
-    """The first point of a batch that the plan does not have, or skips: nobody would judge what was measured there."""
+    """The first point of a batch that the plan does not have, or skips: what was measured there is judged nowhere."""
     for bench, adapter, point in launched:
         planned = run.points.get((bench, adapter, point))
         if point != REFERENCE_POINT and (planned is None or planned.skipped):

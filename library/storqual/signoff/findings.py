@@ -250,6 +250,7 @@ def _relative(folder: Path, line: str) -> str:
 _TOLERANCE = 1e-6
 """Relative: another build of numpy may round the last digits otherwise."""
 
+_OF_RUN = ("run", "outcome", "exit_code", "inputs", "coverage", "settings", "sectors_written_outside_claims")
 _WORDS = ("id", "bench", "adapter", "point", "metric", "unit", "better", "against", "required", "outcome", "waiver")
 _COUNTS = ("samples", "suspect", "sessions", "ios")
 _NUMBERS = ("candidate", "reference", "shift_percent", "loss_percent", "margin_percent", "detectable_percent")
@@ -394,7 +395,7 @@ def _differences(stored: Mapping[str, Any], again: Mapping[str, Any]) -> list[st
     """Where the stored verdict says something else than its files; the first of many criteria."""
     differences = [
         f"found {name} {stored.get(name)!r}, the files say {again[name]!r}"
-        for name in ("run", "outcome", "exit_code", "inputs", "coverage", "settings", "sectors_written_outside_claims")
+        for name in _OF_RUN
         if stored.get(name) != again[name]
     ]
     before, after = stored["criteria"], again["criteria"]

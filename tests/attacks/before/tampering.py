@@ -44,9 +44,9 @@ def made_anew(run: Path) -> None:
             event["plan_sha256"] = plan_digest(json.loads((run / "run.json").read_bytes()))
         elif event["kind"] == "block_finished":
             own = [sha256_of(line) for line in lines if json.loads(line)["block"] == event["block"]]
-            event |= {"samples": len(own), "sha256": batch_digest(own)}
+            event.update(samples=len(own), sha256=batch_digest(own))
         elif event["kind"] == "closed":
-            event |= collected(run)
+            event.update(collected(run))
     chained(run / "events.jsonl", events)
 
 

@@ -31,7 +31,7 @@ def test_a_misspelt_variable_is_told_with_the_one_that_was_meant() -> None:
 
 @pytest.mark.parametrize("value", ["/runs/r{{lookup('pipe','id')}}", ["/suites/test_{%x%}.py"], {"a": "{# x #}"}])
 def test_a_name_that_ansible_would_execute_starts_no_play(value: object) -> None:
-    with pytest.raises(BadInputError, match="^resume: "):
+    with pytest.raises(BadInputError, match=r"^resume: "):
         run_playbook("no_such.yml", inventories=(), variables={"runs": "/runs", "resume": value})
 
 
