@@ -302,7 +302,9 @@ def test_a_control_node_that_slept_does_not_switch_before_it_has_asked(
         keeper.ensure()
 
 
-@pytest.mark.parametrize(("kind", "mode"), [(tarfile.SYMTYPE, "w"), (tarfile.LNKTYPE, "w"), (tarfile.REGTYPE, "w:gz")])
+@pytest.mark.parametrize(
+    ("kind", "mode"), [(tarfile.SYMTYPE, "w"), (tarfile.LNKTYPE, "w"), (tarfile.REGTYPE, "w:gz")]
+)
 def test_a_bench_packs_plain_files_only(kind: bytes, mode: Any, tmp_path: Path) -> None:
     """A link could lead to a file of the control node, and what is packed twice has any size."""
     packed, member = io.BytesIO(), tarfile.TarInfo("lease.json")
