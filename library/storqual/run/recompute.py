@@ -20,7 +20,7 @@ from storqual.kinds.kind import PlannedTurn
 from storqual.kinds.launch import LAUNCH, RECORD_END
 from storqual.run.collect import read_batch, sample_problem
 from storqual.run.files import LIMITS, read_bytes, read_packed_lines
-from storqual.run.layout import RAW, SAMPLES, sha256_of
+from storqual.run.layout import BATCHES, RAW, SAMPLES, sha256_of
 from storqual_core.kit.errors import StorqualError
 from storqual_core.turns.derive import SAMPLE_SCHEMA, derive, idle_of
 from storqual_core.turns.fio_result import FioDocument, document_of
@@ -113,8 +113,13 @@ class SampleCheck:
             try:
                 document = read_batch(self._run, batch)
                 planned = ({turn["id"]: turn for turn in document["turns"]}, document)
-            except (StorqualError, KeyError, TypeError) as problem:
+                for turn in planned[0].values() if document["spool"] == "durable" else ():
+                    # what is asked of it later is there
+                    _ = int(turn["index"]), sample_problem({**document, **turn}, turn, document)
+            except StorqualError as problem:
                 planned = str(problem).removeprefix(f"{self._run}/")
+            except (KeyError, TypeError, ValueError) as problem:
+                planned = f"{BATCHES}/{batch}.json: this is no batch ({problem!r})"
             self._batches[batch] = planned
             if len(self._batches) > _BATCHES_HELD:
                 self._batches.popitem(last=False)
