@@ -154,11 +154,7 @@ def in_the_middle(run: Path, event: Mapping[str, Any], source: random.Random) ->
     chained(run / "events.jsonl", events)
 
 
-WAYS: Sequence[Callable[[Path, Mapping[str, Any]], None]] = (
-    behind,
-    behind_and_opened_again,
-    behind_and_closed_again,
-)
+WAYS: Sequence[Callable[[Path, Mapping[str, Any]], None]] = (behind, behind_and_opened_again, behind_and_closed_again)
 
 
 def log_of(run: Path, folder: Path) -> Path:

@@ -69,12 +69,7 @@ def _launches(
 
 
 def _believing(
-    bench: Bench,
-    kind: Suspects,
-    trials: int,
-    rng: np.random.Generator,
-    known: Sequence[Prior | None],
-    points: int,
+    bench: Bench, kind: Suspects, trials: int, rng: np.random.Generator, known: Sequence[Prior | None], points: int
 ) -> Outcomes:
     """All launches are evidence, up to as many pairs as planned."""
     before, after, _ = _launches(bench, kind, trials, rng)
@@ -83,12 +78,7 @@ def _believing(
 
 
 def _cleaning(
-    bench: Bench,
-    kind: Suspects,
-    trials: int,
-    rng: np.random.Generator,
-    known: Sequence[Prior | None],
-    points: int,
+    bench: Bench, kind: Suspects, trials: int, rng: np.random.Generator, known: Sequence[Prior | None], points: int
 ) -> Outcomes:
     """Clean pairs are evidence; suspect ones cost their time, and may only take a pass away."""
     before, after, suspect = _launches(bench, kind, trials, rng)

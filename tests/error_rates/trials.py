@@ -18,16 +18,7 @@ from storqual.statistics.noise import Prior
 from storqual.statistics.pairs import Estimates, PairLevels, crossings, estimate, pair_levels
 from tests.error_rates.simulator import LAUNCH_COST, Bench
 
-__all__ = [
-    "EARLIER",
-    "POINTS",
-    "Cell",
-    "Outcomes",
-    "cell_of",
-    "gate",
-    "run_pairs",
-    "run_sessions",
-]
+__all__ = ["EARLIER", "POINTS", "Cell", "Outcomes", "cell_of", "gate", "run_pairs", "run_sessions"]
 
 POINTS = 48
 """Points of a campaign: those that the suite `adapter` has for one adapter where it measures until decided."""
@@ -74,13 +65,7 @@ class Outcomes:
 
 
 def run_pairs(
-    bench: Bench,
-    trials: int,
-    seed: int,
-    *,
-    with_history: bool = False,
-    points: int = POINTS,
-    first: int = 2,
+    bench: Bench, trials: int, seed: int, *, with_history: bool = False, points: int = POINTS, first: int = 2
 ) -> Cell:
     """Interleaved pairs until decided or `bench.pairs` are used up; a fail is measured again.
 
@@ -152,13 +137,7 @@ class _Campaign:
         self._decided: list[tuple[np.ndarray, PairLevels]] = []
 
     def look(
-        self,
-        found: Outcomes,
-        levels: PairLevels,
-        place: dict[int, int],
-        known: Sequence[Prior | None],
-        *,
-        last: bool,
+        self, found: Outcomes, levels: PairLevels, place: dict[int, int], known: Sequence[Prior | None], *, last: bool
     ) -> None:
         """Decide what the launches so far decide."""
         if not self._open.size:

@@ -98,9 +98,7 @@ STARTERS = {
 }
 WHOLLY = {"multiprocessing", "concurrent.futures.process", "_posixsubprocess"}
 POOLS = {"ProcessPoolExecutor"}
-ALLOWED = {
-    "storqual/base/child.py": "the one place of the control node",
-}
+ALLOWED = {"storqual/base/child.py": "the one place of the control node"}
 
 
 def started_by(source: str) -> set[str]:

@@ -34,7 +34,7 @@ class Copy:
 
     tree: Path
     folder: Path
-    _moments: itertools.count[int] = field(default_factory=lambda: itertools.count(int(time.time()) + 10, 10))
+    _moments: "itertools.count[int]" = field(default_factory=lambda: itertools.count(int(time.time()) + 10, 10))
 
     def __post_init__(self) -> None:
         listed = subprocess.run(

@@ -162,7 +162,7 @@ def test_the_management_controller_looks_flashes_and_looks_again(tmp_path: Path)
     (update,) = played.asked("community.general.redfish_command")
     assert (update["command"], update["update_image_uri"]) == ("SimpleUpdate", "http://files/new.bin")
     assert [name for name in played.order if "redfish" not in name] == [
-        *("bench_apply", "bench_apply", "bench_reboot", "bench_apply"),
+        *("bench_apply", "bench_apply", "bench_reboot", "bench_apply")
     ]
     brought = [asked["brought"] for asked in played.asked("bench_apply")[1:]]
     assert [each["entries"] for each in brought] == [LISTED["redfish_facts"]["firmware"]["entries"]] * 2

@@ -43,10 +43,7 @@ BAD_STATES: dict[str, tuple[Callable[[BenchTree], object], str]] = {
         lambda t: t.mount("8:16", "/rootfs", namespace="77"),
         "is mounted on /rootfs (ext4) in the mount namespace of process 77 (containerd)",
     ),
-    "btrfs-by-source": (
-        lambda t: t.mount("0:45", "/data", "btrfs", "/dev/sda"),
-        "it is mounted on /data (btrfs)",
-    ),
+    "btrfs-by-source": (lambda t: t.mount("0:45", "/data", "btrfs", "/dev/sda"), "it is mounted on /data (btrfs)"),
     "btrfs-member": (
         lambda t: t.link("/sys/fs/btrfs/uuid-1/devices/sda", "/sys/class/block/sda"),
         "it is part of the mounted btrfs uuid-1; unmount it",

@@ -252,15 +252,15 @@ MISTAKES: dict[str, Callable[[], list[str]]] = {
     "one session": suite("sessions: 4", "sessions: 1"),
     "a million sessions": suite("sessions: 4", "sessions: 1000000"),
     "limits that exclude each other": suites(
-        ("metric: iops\n    against: baseline", "metric: iops\n    against: absolute\n    min: 300\n    max: 200"),
+        ("metric: iops\n    against: baseline", "metric: iops\n    against: absolute\n    min: 300\n    max: 200")
     ),
     "negative limit": suites(
-        ("metric: iops\n    against: baseline", "metric: iops\n    against: absolute\n    min: -100"),
+        ("metric: iops\n    against: baseline", "metric: iops\n    against: absolute\n    min: -100")
     ),
     "percentile of too few I/Os": suite("metric: iops", "metric: latency_p99.99_us"),
     "percentile that one launch is too short for": suite("metric: iops", "metric: latency_p99_us"),
     "limit on a percentile of one merged value": suites(
-        ("metric: iops\n    against: baseline", "metric: latency_p99_us\n    against: absolute\n    max: 5ms"),
+        ("metric: iops\n    against: baseline", "metric: latency_p99_us\n    against: absolute\n    max: 5ms")
     ),
     "limit on one launch": suites(("against: baseline", "against: absolute\n    min: 100"), ("pairs: 3", "pairs: 1")),
     "unknown metric": suite("metric: iops", "metric: iosp"),
@@ -376,10 +376,10 @@ MISTAKES: dict[str, Callable[[], list[str]]] = {
         ),
     ),
     "limit without its unit": suites(
-        ("metric: iops\n    against: baseline", "metric: latency_mean_us\n    against: absolute\n    max: 5"),
+        ("metric: iops\n    against: baseline", "metric: latency_mean_us\n    against: absolute\n    max: 5")
     ),
     "least latency": suites(
-        ("metric: iops\n    against: baseline", "metric: latency_mean_us\n    against: absolute\n    min: 1 s"),
+        ("metric: iops\n    against: baseline", "metric: latency_mean_us\n    against: absolute\n    min: 1 s")
     ),
     "part of a metric's name": suite("metric: iops", "metric: p99"),
     "pattern for adapters": drop('drive: {WCE: 1, on: {adapter: "s*"}}'),

@@ -8,21 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from storqual.inputs import read_drop
 from storqual.run import sha256_of, write_bytes, write_json
 from storqual.run.closing import close_run
 from storqual.run.layout import RUN_SCHEMA, dump_line
 from tests.support.batches import launch_turn
 from tests.support.sealed_run import chained, fio_of, lines_of, sealed
-from tests.support.synthetic_shape import (
-    DRIVERS,
-    Shape,
-    drive_id,
-    events_of,
-    factors_of,
-    named,
-    primitives,
-    time_at,
-)
+from tests.support.synthetic_shape import DRIVERS, Shape, drive_id, events_of, factors_of, named, primitives, time_at
 
 
 def add_reference(path: Path, share: float) -> None:
@@ -199,20 +191,23 @@ def _document(
     shape: Shape, path: Path, plan: Sequence[Mapping[str, Any]], events: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     inputs = {"suite": ("suite.yml", shape.suite), **({"gate": ("gate.yml", shape.gate)} if shape.gate else {})}
-    arms = {}
+    inputs["inventory"] = ("inventory.json", json.dumps({shape.bench: {"kind": shape.kind}}))
+    arms: dict[str, dict[str, Any]] = {}
     for arm in shape.arms:
         manifest = dict(
             shape.manifests.get(arm) or {"driver": {"kernel": {"package": f"linux-image-{shape.kernels[arm]}"}}}
         )
         # JSON is YAML 1.2
-        inputs[arm] = (f"{arm}.drop.yml", json.dumps(manifest) + "\n")
-        arms[arm] = {"drop": shape.drops.get(arm, arm), "file": f"inputs/{arm}.drop.yml", "manifest": manifest}
+        inputs[arm] = (f"{arm}.drop.yml", json.dumps({"name": shape.drops.get(arm, arm), **manifest}) + "\n")
+        arms[arm] = {"drop": shape.drops.get(arm, arm), "file": f"inputs/{arm}.drop.yml"}
     listed = {}
     for name, (file, text) in inputs.items():
         write_bytes(path / "inputs" / file, text.encode())
         listed[name] = {"file": f"inputs/{file}", "source": file, "sha256": sha256_of(text.encode())}
     for arm, entry in arms.items():
-        entry["sha256"] = listed[arm]["sha256"]
+        drop, _ = read_drop(path / entry["file"])
+        # a page can be made of a drop that no campaign would be planned with
+        entry |= {"sha256": listed[arm]["sha256"], "manifest": drop.to_json() if drop else shape.manifests[arm]}
     points = []
     for adapter in shape.adapters:
         for point in shape.points:

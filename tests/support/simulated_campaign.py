@@ -124,12 +124,7 @@ def steady(_chance: float) -> bool:
 
 
 def drive(  # noqa: PLR0912 - each thing that may go wrong is a branch
-    path: Path,
-    bench: Bench,
-    happens: Callable[[float], bool] = steady,
-    source: Any = None,
-    *,
-    close: bool = True,
+    path: Path, bench: Bench, happens: Callable[[float], bool] = steady, source: Any = None, *, close: bool = True
 ) -> Stop:
     """Control the bench until it stops; `happens(share)` says whether something goes wrong at this moment."""
 

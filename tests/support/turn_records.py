@@ -139,11 +139,7 @@ def run_session(path: Path, session: str, connection: object, *, virtual: object
 
 
 def drive(
-    path: Path,
-    here: BenchHere,
-    *,
-    sessions: Collection[str] = (),
-    provision: Callable[[], None] = lambda: None,
+    path: Path, here: BenchHere, *, sessions: Collection[str] = (), provision: Callable[[], None] = lambda: None
 ) -> list[str]:
     """Run what is next until nothing is, as the play does; the sessions that were begun.
 

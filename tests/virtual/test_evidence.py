@@ -89,10 +89,7 @@ def test_what_the_kernel_says_of_the_drive_makes_an_error(tmp_path: Path, distur
     ("disturbance", "told"),
     [
         ("timeout 12 sh -c 'while :; do :; done' >/dev/null 2>&1 &", "programs beside fio used"),
-        (
-            f"timeout 12 sh -c 'while :; do {READ}; done' >/dev/null 2>&1 &",
-            "the drives moved",
-        ),
+        (f"timeout 12 sh -c 'while :; do {READ}; done' >/dev/null 2>&1 &", "the drives moved"),
     ],
     ids=["processor", "drive"],
 )

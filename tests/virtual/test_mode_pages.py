@@ -32,9 +32,7 @@ def values(bench: Bench, *names: str) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "declared",
-    [{"D_SENSE": 1}, {"GLTSD": 0}, {"D_SENSE": 1, "GLTSD": 0, "WCE": 0}],
-    ids="+".join,
+    "declared", [{"D_SENSE": 1}, {"GLTSD": 0}, {"D_SENSE": 1, "GLTSD": 0, "WCE": 0}], ids="+".join
 )
 def test_fields_are_shown_set_found_again_and_put_back(bench: Bench, declared: dict[str, int]) -> None:
     before, found = bench.touched(), values(bench, *declared)

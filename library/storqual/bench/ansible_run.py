@@ -59,7 +59,10 @@ def run_playbook(
     `quiet` leaves standard output to the caller's own answer: what Ansible says goes to standard error. `lines` are
     phases, progress and failures in the place of Ansible's own account of each task.
     ANSIBLE_CONFIG is set because Ansible does not read an ansible.cfg of another folder or of a world-writable one.
+    Raises BadInputError for a variable that Ansible would execute as a template: a run may have any name.
     """
+    templates = [name for name, value in variables.items() if re.search(r"\{[{%#]", json.dumps(value))]
+    raise_all(f"{name}: {variables[name]} is a template to Ansible; use a name without braces" for name in templates)
     root = project_root()
     argv = [str(_program()), str(root / "playbooks" / name)]
     for inventory in inventories:

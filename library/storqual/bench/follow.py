@@ -415,10 +415,7 @@ class Connection:
     def lasting(self, command: str) -> Iterator[subprocess.Popen[bytes]]:
         """A command that runs there until it is left, or the connection is cut; its output comes by a pipe."""
         self._lasting = child.start(
-            self._fenced(command),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            self._fenced(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
         try:
             yield self._lasting

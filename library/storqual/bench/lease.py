@@ -171,7 +171,10 @@ def unpack_lease(answer: str, folder: Path) -> tuple[float, float, list[str]]:
         now, boot = (float(word) for word in times.split())
         data = base64.b64decode(packed)
         if data:
-            with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+            with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+                # a bench may pack what it likes: a link leads out of the folder, a sparse file has any size
+                if not all(member.type in (tarfile.REGTYPE, tarfile.DIRTYPE) for member in archive):
+                    raise ValueError("it holds more than plain files and folders")  # noqa: TRY301 - told as any damage
                 archive.extractall(folder, filter="data")
     except (ValueError, tarfile.TarError) as problem:
         raise StorqualError(f"the bench's reservation cannot be read: {problem}") from None

@@ -2,7 +2,8 @@
 """A user's own checks: the files of them that a campaign is planned with, and when they may be executed.
 
 A check is a program. Which ones a run may start is never read from the run, which may be a stranger's: this user, on
-this machine, named them for it, when it was planned or resumed. That is recorded outside the run.
+this machine, named them for it, when it was planned or resumed. That is recorded outside the run, and so are the
+inventories that it was planned from: Ansible executes what an inventory's templates say.
 """
 
 import json
@@ -10,6 +11,7 @@ import os
 import resource
 import subprocess
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from storqual.run import Run, append_check, append_event, read_run, sha256_of
 from storqual.run.files import read_lines
 from storqual.run.layout import CHECK_INPUT, EVENTS, INPUTS, write_bytes, write_json
 from storqual.run.reopened import CORRECTED, corrected_checks, counted_checks, file_of
-from storqual_core.kit.errors import BadInputError
+from storqual_core.kit.errors import BadInputError, StorqualError
 
 COLLECT_S = 60.0
 """What collecting may take in all: it imports what the files import, and reads no run."""
@@ -182,13 +184,13 @@ def _below(folder: Path) -> Iterator[Path]:
         yield from sorted(folder.glob(pattern))
 
 
-def allow_checks(run: Run, files: Sequence[Path]) -> None:
-    """Record that this user means these files by the checks that the run was planned with.
+def allow_checks(run: Run, files: Sequence[Path], inventories: Sequence[str] = ()) -> None:
+    """Record that this user means these files by the checks that the run was planned with, from these `inventories`.
 
     Raises BadInputError for each that is not one of them, StorqualError where the record cannot be written.
     """
     planned = _planned(run)
-    problems, allowed = [], _allowed(run)
+    problems, allowed = [], _recorded(run, "checks")
     for path in files:
         data = path.read_bytes()
         if planned.get(path.name) != sha256_of(data):
@@ -198,8 +200,21 @@ def allow_checks(run: Run, files: Sequence[Path]) -> None:
         allowed[path.name] = {"path": str(path.resolve()), "sha256": sha256_of(data)}
     if problems:
         raise BadInputError(problems)
-    if files:
-        write_json(_record(run), allowed)
+    sources = {name: name if "," in name else str(Path(name).absolute()) for name in inventories}
+    if files or sources:
+        # without checks the record only spares whoever resumes the run the option -i
+        with suppress(*([] if files else [StorqualError])):
+            record = {"inventories": sources or _recorded(run, "inventories"), "checks": allowed}
+            write_json(_record(run), record)
+
+
+def planned_inventories(run: Run) -> tuple[str, ...]:
+    """The inventories that this user planned the run from. Raises BadInputError where nothing is recorded of it."""
+    sources = tuple(map(str, _recorded(run, "inventories").values()))
+    if not sources:
+        reason = "this run was planned by another user or on another machine, so its inventory is not used"
+        raise BadInputError([f"{run.path}: {reason}; name your own with -i"])
+    return sources
 
 
 CORRECT = "correct the file, then: storqual publish RUN --checks FILE"
@@ -251,7 +266,7 @@ def resume_checks(run: Run, named: Sequence[Path]) -> None:
     raise_all(
         f"{run.path}: check {name} was planned by another user or on another machine; to execute your copy of it, add"
         " --checks FILE"
-        for name in sorted(set(_planned(run)) - set(_allowed(run)))
+        for name in sorted(set(_planned(run)) - set(_recorded(run, "checks")))
     )
 
 
@@ -262,7 +277,7 @@ def planned_checks(run: Run, suffix: str, only: Collection[str] | None = None) -
     file that this user did not name, that is gone, or that was changed since the plan, is an ERROR in checks.jsonl.
     """
     checks: dict[str, bytes] = {}
-    allowed = _allowed(run)
+    allowed = _recorded(run, "checks")
     for name, sha256 in _planned(run).items():
         if Path(name).suffix != suffix or (only is not None and name not in only):
             continue
@@ -303,10 +318,10 @@ def _planned(run: Run) -> dict[str, str]:
     return {**planned, **{name: digest for name, digest in corrected_checks(run).items() if name in planned}}
 
 
-def _allowed(run: Run) -> dict[str, Any]:
+def _recorded(run: Run, part: str) -> dict[str, Any]:
     try:
-        return dict(json.loads(_record(run).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        return dict(json.loads(_record(run).read_text(encoding="utf-8"))[part])
+    except (OSError, ValueError, TypeError, KeyError):
         return {}
 
 

@@ -52,7 +52,7 @@ def plan_command(campaign: Campaign, *, dry_run: bool, resume: Path | None, as_j
         planned = plan(request, campaign.runs.resolve(), write=not dry_run)
         answer = planned.to_json()
         if planned.path is not None:
-            allow_checks(read_run(planned.path), request.checks)
+            allow_checks(read_run(planned.path), request.checks, campaign.inventories)
             answer["benches"] = {
                 name: {**answer["benches"][name], **bench} for name, bench in _benches(planned.path).items()
             }

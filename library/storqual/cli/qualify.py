@@ -65,7 +65,11 @@ def qualify_command(
             from storqual.campaign.publication import waivers_for
 
             waivers_for(resumed, waivers)
-        inventories = inventories or _inventories_of(resumed)
+        if not inventories:
+            from storqual.checks.own import planned_inventories
+            from storqual.run import read_run
+
+            inventories = planned_inventories(read_run(resumed))
         variables: dict[str, object] = {"resume": str(resumed)}
     else:
         variables = _variables(campaign, _refuse_mistakes(campaign))
@@ -168,9 +172,3 @@ def _find_run(name: str, runs: Path) -> Path:
         if (path / "run.json").is_file():
             return path.resolve()
     raise BadInputError([f"{runs / name}: no run directory (it has no run.json)"])
-
-
-def _inventories_of(run: Path) -> tuple[str, ...]:
-    from storqual.run import read_run_json
-
-    return tuple(str(path) for path in read_run_json(run)["inventories"])

@@ -174,6 +174,12 @@ FACTORS: Mapping[str, Factor] = {
 }
 
 
+def point_name(workload: str, levels: Mapping[str, Any]) -> str:
+    """The name of a point: all declared factors and varied settings in alphabetical order, sizes in exact units."""
+    inside = ",".join(f"{name}={format_level(name, levels[name])}" for name in sorted(levels))
+    return f"{workload}[{inside}]" if inside else workload
+
+
 def format_level(name: str, value: object) -> str:
     """A level as it stands in a point's name: sizes in the largest exact binary unit."""
     factor = FACTORS.get(name)

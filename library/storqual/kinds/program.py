@@ -165,7 +165,7 @@ def compare_tests(planned: Sequence[PlannedTurn], records: Sequence[Mapping[str,
         ]
         for name in dict.fromkeys(name for _, tests in by_run for name in tests):
             runs = {arm: tuple(str(tests.get(name, "missing")) for of, tests in by_run if of == arm) for arm in arms}
-            kind, outcome, reason = _of_one(runs["candidate"]) if len(arms) == 1 else _of_both(runs)
+            kind, outcome, reason = _of_one(runs.get("candidate", ())) if len(arms) == 1 else _of_both(runs)
             yield Compared(bench, program, adapter, name, kind, outcome, reason, runs)
 
 

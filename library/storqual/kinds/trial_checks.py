@@ -30,8 +30,8 @@ MEMORY, RESIDUAL, STAMPS = "memory", "residual", "stamps"
 def trial_checks(
     planned: Sequence[PlannedTurn], records: Records, document: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """The checks of a run. What was planned and not made is undecided, unless trials were to end at a failure."""
-    until_failure = bool(document["plan"].get("until_failure"))
+    """The checks of a run. What was planned and not made is undecided, unless trials ended at a failure."""
+    ended = bool(document["plan"].get("until_failure")) and any(record["outcome"] == "failed" for record in records)
     for (bench, fault, adapter), arms in _by_arm(records, "bench", "fault", "adapter").items():
         judged = _memory({arm: _growths(members) for arm, members in arms.items()})
         if judged is not None:
@@ -47,7 +47,7 @@ def trial_checks(
     for point in dict.fromkeys((turn.bench, turn.point, turn.adapter) for turn in planned):
         here = [turn for turn in planned if (turn.bench, turn.point, turn.adapter) == point]
         made = [record for record in records if (record["bench"], record["fault"], record["adapter"]) == point]
-        left = 0 if until_failure else len({turn.id for turn in here} - {record["id"] for record in made})
+        left = 0 if ended else len({turn.id for turn in here} - {record["id"] for record in made})
         bench, fault, adapter = point
         yield check(f"trials.{fault}", bench, adapter, *_judged(here, made, left))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from storqual.inputs.inventory import Adapter, Bench, Drive
-from storqual.inputs.suite import FACTORS, Load, Profile, Suite, format_level
+from storqual.inputs.suite import FACTORS, Load, Profile, Suite, point_name
 from storqual.plan.volumes import NO_VOLUMES, ON_VOLUME, VOLUME, Layout
 from storqual_core.turns.batch_file import LatencyCap
 
@@ -141,12 +141,6 @@ class Point:
     def levels(self) -> tuple[tuple[str, Any], ...]:
         """What a balanced fraction must show: factor levels, varied settings, and the workload itself."""
         return (("workload", self.workload), *self.factors, *self.varied)
-
-
-def point_name(workload: str, levels: Mapping[str, Any]) -> str:
-    """The name of a point: all declared factors and varied settings in alphabetical order, sizes in exact units."""
-    inside = ",".join(f"{name}={format_level(name, levels[name])}" for name in sorted(levels))
-    return f"{workload}[{inside}]" if inside else workload
 
 
 def points_of(suite: Suite, varied: Sequence[Mapping[str, Any]] = ({},)) -> list[Point]:

@@ -61,8 +61,6 @@ class Material:
     """What is shown of each launch: what is drawn, and what the run was judged by."""
     suite: Suite | None
     """The suite that the run was planned with; None when it cannot be read any more."""
-    unplanned: int
-    """Samples of no planned point."""
     data: Mapping[PointKey, Mapping[str, LookedAt]] = field(default_factory=dict)
     """What was read back after launches, by point and arm."""
 
@@ -118,7 +116,7 @@ def read_material(run_dir: Path, measured: Measurements | None = None) -> Materi
         measured = measurements(run, {}, metrics_to_read(suite, judged), histograms=True)
     points = {key: measured.points.get(key) or PointData(planned) for key, planned in run.points.items()}
     metrics = metrics_to_read(None, judged)
-    return Material(run, verdict, digest, points, metrics, suite, measured.unplanned, measured.data)
+    return Material(run, verdict, digest, points, metrics, suite, measured.data)
 
 
 def _suite(run: Run) -> Suite | None:

@@ -15,15 +15,7 @@ from typing import Any
 
 from storqual.run.events import append_event_locked, iter_events, opens
 from storqual.run.files import file_digest, read_lines
-from storqual.run.layout import (
-    BATCHES,
-    CHECKS,
-    RAW,
-    RUN_FILE,
-    SAMPLES,
-    locked,
-    sha256_of,
-)
+from storqual.run.layout import BATCHES, CHECKS, RAW, RUN_FILE, SAMPLES, locked, sha256_of
 from storqual.run.records import Event
 
 _ADDED_LATER = ("finished", "provisioned", "coverage", "preconditioned", "guard", "overhead", "versions")

@@ -16,17 +16,7 @@ from typing import Any
 from storqual.base.files import NoJsonError, parse_json
 from storqual.run.events import append_event, append_event_locked, iter_events
 from storqual.run.files import LIMITS, read_lines, read_object
-from storqual.run.layout import (
-    BATCHES,
-    EVENTS,
-    RAW,
-    SAMPLES,
-    append_lines,
-    dump_line,
-    locked,
-    sha256_of,
-    write_bytes,
-)
+from storqual.run.layout import BATCHES, EVENTS, RAW, SAMPLES, append_lines, dump_line, locked, sha256_of, write_bytes
 from storqual.run.records import Sample
 from storqual_core.kit.durable import MOST, checked_name
 from storqual_core.kit.errors import BadInputError, StorqualError

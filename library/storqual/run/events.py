@@ -8,16 +8,7 @@ from typing import Any
 
 from storqual.run.event_kinds import EVENT_KINDS, OUTCOMES, Stage, event_problems, line_problems
 from storqual.run.files import parse_line, read_bytes, read_lines
-from storqual.run.layout import (
-    BATCHES,
-    CHECKS,
-    EVENTS,
-    append_lines,
-    dump_line,
-    locked,
-    now,
-    sha256_of,
-)
+from storqual.run.layout import BATCHES, CHECKS, EVENTS, append_lines, dump_line, locked, now, sha256_of
 from storqual.run.records import Check, Event
 from storqual_core.kit.errors import BadInputError, StorqualError
 

@@ -4,15 +4,18 @@
 A run has the digest of its plan in its first event, and an event that closes it.
 """
 
+import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from storqual.inputs import load_drop, load_suite
+from storqual.inputs.suite import point_name
 from storqual.run.closing import collected, line_digests, plan_digest
 from storqual.run.collect import batch_digest
 from storqual.run.event_kinds import EVENT_KINDS, FINISHED, Stage
 from storqual.run.events import append_event_locked, iter_events
-from storqual.run.files import DAMAGE, damage_sentences, file_digest, read_bytes
+from storqual.run.files import DAMAGE, damage_sentences, file_digest, read_bytes, read_object
 from storqual.run.layout import (
     BATCHES,
     CHECK_INPUT,
@@ -29,7 +32,7 @@ from storqual.run.layout import (
 from storqual.run.measurements import measurements
 from storqual.run.notes import changed_attachments, read_notes
 from storqual.run.recompute import SampleCheck, read_raw
-from storqual.run.records import Check, Event
+from storqual.run.records import REFERENCE_POINT, Check, Event, planned_session
 from storqual.run.reopened import CORRECTED, counted_checks, reopened
 from storqual.run.run import Run, read_run
 from storqual.run.turns import COUNTED
@@ -100,6 +103,8 @@ def _chain(run: Run) -> Iterator[str]:
         yield f"{RUN_FILE}: is of run {run.name}, its events are of {planned['run']}"
     if planned["plan_sha256"] != plan_digest(run.document):
         yield f"{RUN_FILE}: the plan was changed after it was made"
+    yield from _of_other_inputs(run)
+    yield from _of_no_session(run)
     for event in events:
         if event.bench not in (None, *run.benches):
             yield f"{_at(event)}: is of bench {event.bench}, which this run does not have"
@@ -107,6 +112,29 @@ def _chain(run: Run) -> Iterator[str]:
     yield from _checks_planned(run)
     yield from _own_checks(run)
     yield from _end(run)
+
+
+def _of_other_inputs(run: Run) -> Iterator[str]:
+    """What run.json says of drops, suite and benches otherwise than its inputs: by these names a run is released."""
+    inputs = run.document.get("inputs") or {}
+    for arm in run.arms.values():
+        drop = load_drop(run.input_file(arm.name))
+        manifest = json.loads(json.dumps(drop.to_json()))
+        entry = inputs[arm.name]
+        # a drop without a name is called as the file that was planned
+        name = Path(entry["source"]).stem if drop.name == Path(entry["file"]).stem else drop.name
+        if (arm.drop, arm.file, arm.sha256, arm.manifest) != (name, entry["file"], entry["sha256"], manifest):
+            yield f"{RUN_FILE}: says of the {arm.name} something else than {entry['file']}"
+    entry = inputs["suite"]
+    if (run.suite.name, run.suite.sha256) != (load_suite(run.input_file("suite")).name, entry["sha256"]):
+        yield f"{RUN_FILE}: says of the suite something else than {entry['file']}"
+    for point in run.plan.points:
+        if point.point != point_name(point.workload, {**point.factors, **point.varied}):
+            yield f"{RUN_FILE}: the point {point.point} has another workload, or other factors, than its name says"
+    benches = read_object(run.path, f"{INPUTS}/{run.input_file('inventory').name}")
+    for name, bench in run.benches.items():
+        if bench.get("kind") != benches.get(name, {}).get("kind"):
+            yield f"{RUN_FILE}: says that {name} is {bench.get('kind')}, and its inventory does not"
 
 
 def _at(event: Event) -> str:
@@ -230,24 +258,58 @@ def _other(recorded: object, present: object) -> str:
 
 
 def _batches(run: Run, samples: SampleCheck) -> Iterator[str]:
-    started: set[str] = set()
+    planned, started, done = list[str](), set[str](), set[str]()
     for event in run.events:
         batch = event.text("block")
         if event.kind == "planned":
             for file, digest in event.fields["blocks"].items():
+                planned.append(file.removesuffix(".json"))
                 yield from _file(run, file, digest)
         elif event.kind == "block_started":
             started.add(batch)
             yield from _file(run, f"{batch}.json", event.fields.get("file_sha256"))
         elif event.kind == "block_finished":
+            done |= {batch} if event.fields["outcome"] == "done" else set()
             yield from _finished(run, event, samples)
         elif event.kind == "console_kept" and (raw := event.fields.get("recording")):
             result = read_raw(run.path, raw["path"], raw["sha256"], unpack=False)
             if isinstance(result, str):
                 yield f"{result} (it is the console of {event.bench})"
+    for batch in dict.fromkeys((*planned, *started)):
+        launched, count = samples.launched(batch), len(samples.by_batch.get(batch, ()))
+        yield from _beyond_plan(run, batch, launched)
+        if batch in done and count < len(launched):
+            yield f"{SAMPLES}: has {count} samples of batch {batch}, which ended with {len(launched)} launches"
     for batch in samples.by_batch:
         if batch not in started:
             yield f"{SAMPLES}: has samples of batch {batch}, which was never started"
+
+
+def _of_no_session(run: Run) -> Iterator[str]:
+    """Batches that no session has: nobody would miss what they measured."""
+    sessions = {(session.bench, session.id): set(session.batches) for session in run.sessions}
+    for event in run.events:
+        batch, session = event.text("block"), event.text("session")
+        if event.kind == "planned":
+            files = {f"{batch}.json" for batches in sessions.values() for batch in batches}
+            yield from (f"{BATCHES}/{file}: is in no session" for file in event.fields["blocks"] if file not in files)
+        elif event.kind == "block_planned":
+            sessions.get((str(event.bench), session), set()).add(batch)
+        elif event.kind == "block_started":
+            # one that was lost is tried again in batches of its own
+            own = sessions.get((str(event.bench), planned_session(session)))
+            if own is None or (session == planned_session(session) and batch not in own):
+                yield f"{_at(event)}: starts {batch}, which is not planned in session {session}"
+
+
+def _beyond_plan(run: Run, batch: str, launched: Iterable[tuple[str, str, str]]) -> Iterator[str]:
+    """The first point of a batch that the plan does not have, or skips: what was measured there is judged nowhere."""
+    for bench, adapter, point in launched:
+        planned = run.points.get((bench, adapter, point))
+        if point != REFERENCE_POINT and (planned is None or planned.skipped):
+            why = "has no such point" if planned is None else "skips this point"
+            yield f"{BATCHES}/{batch}.json: launches {point} of {adapter} on {bench}, but the plan {why}"
+            return
 
 
 def _file(run: Run, file: str, digest: str | None) -> Iterator[str]:

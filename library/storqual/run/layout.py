@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.run.files import read_json
+from storqual_core.kit.durable import MOST, checked_name
 from storqual_core.kit.errors import BadInputError, StorqualError
 
 RUN_SCHEMA = "storqual.run/2"
@@ -281,6 +282,8 @@ def read_run_json(run: Path) -> dict[str, Any]:
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != RUN_SCHEMA:
         raise BadInputError([f"{path}:1: found schema {schema!r}, expected {RUN_SCHEMA!r}"])
+    # it goes into paths, commands and lines of a log
+    checked_name(document.get("run"), f"{path}: run", most=2 * MOST)
     return dict(document)
 
 

@@ -126,8 +126,7 @@ class Measurements:
     """The points of a run with their data, and what its samples say of the run as a whole.
 
     `finished` are the arms that have a sample at each point that is not lost, `reference` the launches on golden
-    reference drives, `overhead_s` the seconds that the bench program adds to each launch of fio; `unplanned` is how
-    many samples are of no planned point.
+    reference drives, `overhead_s` the seconds that the bench program adds to each launch of fio.
     """
 
     points: dict[PointKey, PointData]
@@ -138,7 +137,6 @@ class Measurements:
         default_factory=lambda: defaultdict(lambda: defaultdict(LookedAt))
     )
     """What was read back, by point and arm."""
-    unplanned: int = 0
     size: int = 0
     """Bytes of samples.jsonl that were there to be read: with more in it, this is no longer what the run measured."""
 
@@ -223,9 +221,7 @@ def _gathered(
         gathered.data[key][sample.arm].add(sample)
         if sample.point == REFERENCE_POINT:
             gathered.reference.append(Launch.of(sample, {"iops": METRICS["iops"].value(sample)}))
-        elif key not in run.points:
-            gathered.unplanned += 1
-        elif shown or key in judged:
+        elif key in run.points and (shown or key in judged):
             data = gathered.points.setdefault(key, PointData(run.points[key]))
             data.add(sample, judged.get(key, ()), shown, histograms=histograms)
     for point in gathered.points.values():

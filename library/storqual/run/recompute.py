@@ -20,7 +20,7 @@ from storqual.kinds.kind import PlannedTurn
 from storqual.kinds.launch import LAUNCH, RECORD_END
 from storqual.run.collect import read_batch, sample_problem
 from storqual.run.files import LIMITS, read_bytes, read_packed_lines
-from storqual.run.layout import RAW, SAMPLES, sha256_of
+from storqual.run.layout import BATCHES, RAW, SAMPLES, sha256_of
 from storqual_core.kit.errors import StorqualError
 from storqual_core.turns.derive import SAMPLE_SCHEMA, derive, idle_of
 from storqual_core.turns.fio_result import FioDocument, document_of
@@ -89,11 +89,22 @@ class SampleCheck:
         problem = sample_problem(sample, launches.get(name), document)
         if problem:
             return f"{SAMPLES}: sample {name} {problem}"
-        index = int(launches[name]["index"])
-        if index <= self._last.get(batch, -1):
+        index, before = int(launches[name]["index"]), self._last.get(batch, -1)
+        if index <= before:
             return f"{SAMPLES}: sample {name} comes after one that was launched later"
         self._last[batch] = index
-        return ""
+        # a batch may end early, and then its last launches are missing, never one before a sample
+        return f"{SAMPLES}: has no sample of the launch before {name}" if index > before + 1 else ""
+
+    def launched(self, batch: str) -> list[tuple[str, str, str]]:
+        """Bench, adapter and point of each launch of a batch; nothing where its file is no batch."""
+        planned = self._batch(batch)
+        turns, document = ({}, {}) if isinstance(planned, str) else planned
+        return [
+            (str(document.get("bench")), str(turn.get("adapter")), str(turn.get("point")))
+            for turn in turns.values()
+            if turn.get("kind") == "launch"
+        ]
 
     def _batch(self, batch: str) -> tuple[Mapping[str, Any], Mapping[str, Any]] | str:
         """The launches of a batch by sample id with its file, or why there are none."""
@@ -102,8 +113,13 @@ class SampleCheck:
             try:
                 document = read_batch(self._run, batch)
                 planned = ({turn["id"]: turn for turn in document["turns"]}, document)
-            except (StorqualError, KeyError, TypeError) as problem:
+                for turn in planned[0].values() if document["spool"] == "durable" else ():
+                    # what is asked of it later is there
+                    _ = int(turn["index"]), sample_problem({**document, **turn}, turn, document)
+            except StorqualError as problem:
                 planned = str(problem).removeprefix(f"{self._run}/")
+            except (KeyError, TypeError, ValueError) as problem:
+                planned = f"{BATCHES}/{batch}.json: this is no batch ({problem!r})"
             self._batches[batch] = planned
             if len(self._batches) > _BATCHES_HELD:
                 self._batches.popitem(last=False)

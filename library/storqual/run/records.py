@@ -249,7 +249,7 @@ class PlannedPoint:
             workload=_text(line, "workload"),
             factors=_mapping(line, "factors"),
             drives=tuple(str(drive) for drive in line.get("drives") or ()),
-            varied=line.get("varied") or {},
+            varied=dict(line.get("varied") or {}),
             skipped=str(line.get("skipped") or ""),
         )
 

@@ -145,10 +145,11 @@ class Turns:
 
     @property
     def left(self) -> list[PlannedTurn]:
-        """What was planned and not made; nothing of a run that was to end at its first failure."""
+        """What was planned and not made; nothing of a run that was to end at its first failure, and did."""
         made = {record["id"] for record in self.records}
-        until_failure = self._run.plan.fields.get("until_failure")
-        return [] if until_failure else [turn for turn in self.planned if turn.id not in made]
+        failed = any(record.get("outcome") == "failed" for record in self.records)
+        ended = failed and self._run.plan.fields.get("until_failure")
+        return [] if ended else [turn for turn in self.planned if turn.id not in made]
 
     def checks(self) -> list[Check]:
         document = self._run.document

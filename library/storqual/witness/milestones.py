@@ -172,7 +172,8 @@ def tell(address: str, line: str, digest: bytes) -> bytes:
 
     Raises StorqualError when the place cannot be reached or refuses.
     """
-    problem = witness_problem(address)
+    # a name with the end of a line in it would write lines of its own, into whatever file the place is
+    problem = witness_problem(address) or ("" if _LINE.fullmatch(line) else "this line is none that a witness keeps")
     if problem:
         raise StorqualError(f"{address}: {problem}")
     parts = urlsplit(address)

@@ -11,7 +11,7 @@ from typing import Any
 from storqual.run import EVENT_KINDS, sha256_of
 from storqual.run.closing import plan_digest
 from storqual.run.event_kinds import Stage
-from tests.attacks.before.tampering import chained, document, edited, kind, lines_of
+from tests.attacks.before.tampering import chained, document, edited, kind, lines_of, made_anew
 from tests.attacks.finished_run import put
 from tests.support.event_examples import example, mistakes, stored
 
@@ -439,6 +439,80 @@ def the_plan_and_its_digest_are_changed_together(run: Path, source: random.Rando
     events = lines_of(run / "events.jsonl")
     events[0]["plan_sha256"] = plan_digest(json.loads((run / "run.json").read_bytes()))
     chained(run / "events.jsonl", events)
+
+
+@kind
+def what_was_measured_is_skipped_by_the_plan_or_not_in_it(run: Path, source: random.Random) -> None:
+    """Batches, samples and raw files are as they were, and the chain agrees with the plan."""
+    with document(run / "run.json") as plan:
+        points = plan["plan"]["points"]
+        if source.random() < 0.5:
+            source.choice(points)["skipped"] = "the port was busy"
+        else:
+            points.pop(source.randrange(len(points)))
+    made_anew(run)
+
+
+@kind
+def launches_of_batches_that_ended_are_left_out(run: Path, source: random.Random) -> None:
+    with edited(run / "samples.jsonl") as samples:
+        for _ in range(source.randint(1, 3)):
+            samples.pop(source.randrange(len(samples)))
+    made_anew(run)
+
+
+@kind
+def a_launch_before_another_is_left_out_of_a_batch_that_was_lost(run: Path, source: random.Random) -> None:
+    with edited(run / "samples.jsonl") as samples:
+        gone = source.choice([sample for sample in samples if sample["id"].endswith("/0")])
+        samples.remove(gone)
+    events = lines_of(run / "events.jsonl")
+    for event in events:
+        if event["kind"] == "block_finished" and event["block"] == gone["block"]:
+            event["outcome"] = "lost"
+    chained(run / "events.jsonl", events)
+    made_anew(run)
+
+
+@kind
+def run_json_says_otherwise_than_its_inputs(run: Path, source: random.Random) -> None:
+    """By these names a lab accepts failures, a policy says who signs, and a statement says what is released."""
+    with document(run / "run.json") as plan:
+        candidate, image = plan["arms"]["candidate"], {"file": "image.bin", "sha256": "1" * 64}
+        where, other = source.choice(
+            (
+                (candidate, {"drop": "another"}),
+                (candidate, {"sha256": "0" * 64}),
+                (candidate, {"manifest": {**candidate["manifest"], "firmware": [image]}}),
+                (plan["suite"], {"name": "another"}),
+            )
+        )
+        where |= other
+    made_anew(run)
+
+
+@kind
+def a_point_is_said_to_be_of_another_workload_or_level(run: Path, source: random.Random) -> None:
+    with document(run / "run.json") as plan:
+        point = source.choice(plan["plan"]["points"])
+        point |= source.choice(({"workload": "another"}, {"factors": {"bs": 512}}, {"varied": {"drive.WCE": 1}}))
+    made_anew(run)
+
+
+@kind
+def a_session_lacks_a_batch_that_was_measured(run: Path, source: random.Random) -> None:
+    with document(run / "run.json") as plan:
+        sessions = plan["plan"]["sessions"]
+        source.choice((sessions[-1]["blocks"].clear, sessions.pop))()
+    made_anew(run)
+
+
+@kind
+def a_virtual_bench_is_called_hardware(run: Path, _source: random.Random) -> None:
+    with document(run / "run.json") as plan:
+        (bench,) = plan["benches"].values()
+        bench["kind"] = "hardware"
+    made_anew(run)
 
 
 @kind

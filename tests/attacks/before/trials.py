@@ -13,7 +13,7 @@ from storqual.kinds.program import OUTPUT
 from storqual.kinds.trial import STREAM, WRITES
 from storqual.run import sha256_of
 from storqual.run.closing import collected
-from tests.attacks.before.tampering import Kind, chained, document, lines_of
+from tests.attacks.before.tampering import Kind, chained, document, lines_of, made_anew
 from tests.attacks.finished_run import put
 
 TRIAL_KINDS: dict[str, Kind] = {}
@@ -333,6 +333,20 @@ def a_trial_that_no_event_tells_of(run: Path, source: random.Random) -> None:
     events = lines_of(run / "events.jsonl")
     events.remove(source.choice([event for event in events if event.get("turn_kind") == "trial"]))
     chained(run / "events.jsonl", events)
+
+
+@kind
+def a_trial_whose_batch_no_session_has(run: Path, source: random.Random) -> None:
+    """The plan would not miss it; its batch is there, and the event that started it."""
+    path = drawn(run, "trial", source)
+    events = lines_of(run / "events.jsonl")
+    (event,) = (event for event in events if event.get("turn") == path.stem)
+    chained(run / "events.jsonl", [other for other in events if other != event])
+    path.unlink()
+    with document(run / "run.json") as body:
+        for session in body["plan"]["sessions"]:
+            session["blocks"] = [name for name in session["blocks"] if name != event["block"]]
+    made_anew(run)
 
 
 @kind

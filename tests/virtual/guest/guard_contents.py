@@ -70,11 +70,7 @@ def _luks(bench: Bench) -> None:
 
 
 CONTENTS = [
-    State(
-        "unmounted ext4",
-        "holds a file system (ext4)",
-        _unmounted(*EXT4),
-    ),
+    State("unmounted ext4", "holds a file system (ext4)", _unmounted(*EXT4)),
     State("unmounted ext4 in a partition", "it has a partition table (dos)", _unmounted_partition),
     State("unmounted xfs", "holds a file system (xfs)", _unmounted("mkfs.xfs", "-q", "-f", "-K")),
     State("unmounted btrfs", "holds a file system (btrfs)", _unmounted("mkfs.btrfs", "-q", "-f", "-K")),

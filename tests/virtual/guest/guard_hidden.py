@@ -235,21 +235,12 @@ HIDDEN = [
         _zoned_memory,
         lambda b: [b.claim(id="nullb0", wwn="", serial="nullb0", vendor="", model="null_blk", size=1 << 30)],
     ),
-    State(
-        "below an NVMe namespace of the loop transport",
-        "served to other machines by an NVMe target",
-        _fabric,
-    ),
+    State("below an NVMe namespace of the loop transport", "served to other machines by an NVMe target", _fabric),
     State(
         "open for commands through its bsg node",
         "it is open for writing in python3",
         lambda b: kept_open(f"/dev/bsg/{b.drives['a'].hctl}", os.O_RDWR, b),
     ),
-    State(
-        "NVMe drive open through its generic node",
-        "it is open for writing in python3",
-        _generic_open,
-        NVME,
-    ),
+    State("NVMe drive open through its generic node", "it is open for writing in python3", _generic_open, NVME),
     State("swapped between the check and the write", "is a different device now", _nothing, machine=_Swapping),
 ]

@@ -8,17 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from guard_state import EXT4, NVME, State
-from guard_tools import (
-    MOUNT,
-    Bench,
-    CannotMakeError,
-    kept_open,
-    loaded,
-    private_node,
-    put,
-    run,
-    wait_for,
-)
+from guard_tools import MOUNT, Bench, CannotMakeError, kept_open, loaded, private_node, put, run, wait_for
 
 from storqual_core.host.sysfs import read_drives
 from storqual_core.kit.machine import Machine

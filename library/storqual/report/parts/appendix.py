@@ -163,6 +163,4 @@ def _plan(material: Material) -> tuple[KeyValue, ...]:
         values.append(
             ("Overhead per sample beyond fio's own run time", seconds(overhead, "run:/overhead/seconds_per_sample"))
         )
-    if material.unplanned:
-        values.append(("Samples of no planned point", count(material.unplanned, "count:lost")))
     return tuple(KeyValue(name, (value,)) for name, value in values) or (KeyValue("Plan", (DASH,)),)

@@ -1,11 +1,14 @@
 """Control nodes that never heard of each other and want the same benches; with real processes on this machine."""
 
+import base64
+import io
 import json
 import os
 import shlex
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,7 +30,9 @@ from storqual.bench.lease import (
     new_owner,
     renewing,
     reserve,
+    unpack_lease,
 )
+from storqual_core.kit.errors import StorqualError
 from storqual_core.kit.lease import LAPSE_S, LeaseBook, LeaseLostError
 
 REPOSITORY = Path(__file__).resolve().parents[4]
@@ -295,3 +300,18 @@ def test_a_control_node_that_slept_does_not_switch_before_it_has_asked(
     keeper.record.write_text(json.dumps({"tried": boot_clock() - LAPSE_S - 1}))
     with pytest.raises(LeaseLostError, match="stopped"):
         keeper.ensure()
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode"), [(tarfile.SYMTYPE, "w"), (tarfile.LNKTYPE, "w"), (tarfile.REGTYPE, "w:gz")]
+)
+def test_a_bench_packs_plain_files_only(kind: bytes, mode: Any, tmp_path: Path) -> None:
+    """A link could lead to a file of the control node, and what is packed twice has any size."""
+    packed, member = io.BytesIO(), tarfile.TarInfo("lease.json")
+    member.type, member.linkname = kind, "saved.json"
+    with tarfile.open(fileobj=packed, mode=mode) as archive:
+        archive.addfile(member)
+    answer = f"{base64.b64encode(packed.getvalue()).decode()}\n--storqual--\n--storqual--\n1 1\n"
+    with pytest.raises(StorqualError):
+        unpack_lease(answer, tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from storqual.bench.ansible_run import unknown_variables
+from storqual.bench.ansible_run import run_playbook, unknown_variables
+from storqual_core.kit.errors import BadInputError
 
 pytestmark = pytest.mark.slow
 
@@ -26,6 +27,12 @@ def test_a_misspelt_variable_is_told_with_the_one_that_was_meant() -> None:
         "adpaters is not a variable of setup.yml; did you mean adapters?"
     ]
     assert unknown("restore.yml", "xyzzy") == ["xyzzy is not a variable of restore.yml"]
+
+
+@pytest.mark.parametrize("value", ["/runs/r{{lookup('pipe','id')}}", ["/suites/test_{%x%}.py"], {"a": "{# x #}"}])
+def test_a_name_that_ansible_would_execute_starts_no_play(value: object) -> None:
+    with pytest.raises(BadInputError, match=r"^resume: "):
+        run_playbook("no_such.yml", inventories=(), variables={"runs": "/runs", "resume": value})
 
 
 def test_what_playbook_roles_and_ansible_know_is_let_pass() -> None:

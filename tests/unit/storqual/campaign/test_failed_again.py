@@ -10,14 +10,7 @@ from storqual.campaign import Provision, RunBatch, Stop
 from storqual.campaign.next_step import next_command
 from storqual.run import append_event, read_batch, read_run
 from storqual.run.turns import turns_of
-from tests.support.turn_records import (
-    REQUEST,
-    batch_of,
-    keep_turn,
-    plan_campaign,
-    record_by_hand,
-    turns_planned,
-)
+from tests.support.turn_records import REQUEST, batch_of, keep_turn, plan_campaign, record_by_hand, turns_planned
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("records_by_hand")]
 

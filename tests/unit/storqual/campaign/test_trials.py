@@ -115,11 +115,7 @@ def test_trials_answer_requirements_in_the_matrix(tmp_path: Path) -> None:
 
 
 def test_damaged_data_fails_the_campaign_and_the_report_tells_how_to_repeat_it(tmp_path: Path) -> None:
-    damage = {
-        "outcome": "failed",
-        "reasons": ["lost: 2 sectors <b>"],
-        "violations": [{"kind": "lost"}],
-    }
+    damage = {"outcome": "failed", "reasons": ["lost: 2 sectors <b>"], "violations": [{"kind": "lost"}]}
     published = publish(finished(tmp_path, write_error_candidate=damage))
     assert (published.verdict["outcome"], published.verdict["exit_code"]) == ("FAIL", 1)
     page = published.report.read_text(encoding="utf-8")

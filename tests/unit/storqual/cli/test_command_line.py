@@ -301,9 +301,7 @@ def test_no_command_has_an_option_that_trusts_samples(name: str) -> None:
     assert not {option for option in options if "trust" in option or "evidence" in option}
 
 
-def test_help_shows_the_way_of_a_qualification_first_and_commands_of_once(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_help_shows_the_way_of_a_qualification_first_and_commands_of_once(capsys: pytest.CaptureFixture[str]) -> None:
     pages = []
     for words in (["--help"], ["help"], ["help", "plan"], ["plan", "--help"], ["-V"], ["--version"]):
         with pytest.raises(SystemExit) as ended:

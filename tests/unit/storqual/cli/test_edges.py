@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,10 +57,18 @@ def sample_with(run: Path, change: Callable[[dict[str, object]], object]) -> Non
     path.write_text("\n".join([json.dumps(line), *rest]) + "\n")
 
 
+def plan_with(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    document = json.loads((run / "run.json").read_text())
+    change(document)
+    (run / "run.json").write_text(json.dumps(document))
+
+
 BROKEN: dict[str, Callable[[Path], object]] = {
     "run.json is a list": lambda run: (run / "run.json").write_text("[]"),
     "run.json is deep": lambda run: (run / "run.json").write_text("[" * 100_000),
     "run.json has nothing but its schema": lambda run: (run / "run.json").write_text('{"schema": "storqual.run/1"}'),
+    "run.json is of another bench": lambda run: plan_with(run, lambda it: it["benches"].clear()),
+    "an input is no mapping": lambda run: plan_with(run, lambda it: it["inputs"].update(gate=7)),
     "run.json is no text": lambda run: (run / "run.json").write_bytes(b"\xff\xfe\x00"),
     "run.json is a folder": lambda run: ((run / "run.json").unlink(), (run / "run.json").mkdir()),
     "verdict.json is a number": lambda run: (run / "verdict.json").write_text("1e999"),
@@ -98,10 +107,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_damaged_run_is_told_in_a_sentence_and_never_ends_with_1(
-    run: Path,
-    broken: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    run: Path, broken: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(run.parent.parent)
     BROKEN[broken](run)
@@ -366,17 +372,11 @@ def test_all_problems_are_told_at_once_with_exit_code_3(
     ("arguments", "message"),
     [
         (["-i", "nowhere"], "nowhere: no such inventory; expected a folder or a file"),
-        (
-            ["--baseline", "basline"],
-            "(did you mean 'baseline'?); expected one of baseline, candidate",
-        ),
+        (["--baseline", "basline"], "(did you mean 'baseline'?); expected one of baseline, candidate"),
         (["--suite", "adaptor"], "unknown suite 'adaptor' (did you mean 'adapter'?); expected one of"),
         (["--suite", "./none.suite.yml"], "none.suite.yml: no such file; expected a suite"),
         (["--profile", "quik"], "unknown profile 'quik' (did you mean 'quick'?); expected one of full, quick"),
-        (
-            ["--adapters", "file"],
-            "--adapters: unknown adapter 'file' (did you mean 'files'?); the only one is files",
-        ),
+        (["--adapters", "file"], "--adapters: unknown adapter 'file' (did you mean 'files'?); the only one is files"),
     ],
     ids=["inventory", "drop", "suite", "suite file", "profile", "adapter"],
 )

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from storqual.checks.own import allow_checks
 from storqual.cli import main
 from storqual.judge.verdict import judge_run
+from storqual.run import read_run
 from tests.support.judged_run import QUIET
 from tests.support.make_run import make_run
 
@@ -60,3 +62,23 @@ def test_a_run_that_is_resumed_takes_no_options_of_a_new_campaign(
     assert capsys.readouterr().err.splitlines() == [
         f"storqual: {name} {sentence}" for name in ("--adapters", "--seed", "--point")
     ]
+
+
+def test_a_run_that_is_resumed_names_no_inventory_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ansible executes templates of an inventory: the one is taken that this user planned the run from."""
+    run = make_run(tmp_path, finished=False)
+    played: list[Any] = []
+    monkeypatch.setattr(
+        "storqual.cli.qualify.run_playbook", lambda _, **more: played.append(more["inventories"]) or 2
+    )
+    words = ["qualify", "--resume", str(run), "--runs", str(tmp_path)]
+    ended = []
+    for recorded in ((), (str(tmp_path), "one,two")):
+        allow_checks(read_run(run), (), recorded)
+        with pytest.raises(SystemExit) as left:
+            main(words)
+        ended.append(left.value.code)
+    assert (ended, played) == ([3, 2], [(str(tmp_path), "one,two")])
+    assert "another user or on another machine" in capsys.readouterr().err

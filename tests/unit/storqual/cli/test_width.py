@@ -47,12 +47,7 @@ def test_the_summary_of_a_run_has_criterion_ids_and_no_wide_row(name: str) -> No
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ["history", "runs"],
-        ["judge", "runs"],
-        ["events", "runs/one"],
-        ["inventory", "-i", str(LAB)],
-    ],
+    [["history", "runs"], ["judge", "runs"], ["events", "runs/one"], ["inventory", "-i", str(LAB)]],
     ids=lambda words: words[0],
 )
 def test_the_tables_of_a_command_have_no_wide_row(

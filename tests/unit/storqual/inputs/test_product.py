@@ -53,10 +53,7 @@ def test_a_sheet_of_another_model_judges_nothing(tmp_path: Path) -> None:
     (run / "inputs" / "cheetah.product.yml").write_text(sheet, encoding="utf-8")
     (entry,) = (one for one in judge_run(run)["criteria"] if one["id"] == "stated")
     model = json.loads((run / "run.json").read_text())["benches"]["vbench"]["adapters"]["sym"].get("model")
-    assert (entry["outcome"], entry["reason"]) == (
-        "SKIPPED",
-        f"there is no spec sheet of {model or 'this adapter'}",
-    )
+    assert (entry["outcome"], entry["reason"]) == ("SKIPPED", f"there is no spec sheet of {model or 'this adapter'}")
 
 
 def test_every_mistake_in_a_sheet_is_told_with_its_line(tmp_path: Path) -> None:

@@ -145,11 +145,7 @@ def test_a_criterion_of_a_narrow_margin_narrows_its_zone(tmp_path: Path) -> None
         ("bs: [4k, 64k]", "block: [4k]", "expected factors named adapters, bs, direct, drives"),
         ("bs: [4k, 64k]", "bs: [4k, 4096]", "expected each level of bs once"),
         ("cells: 4", "cells: 1", "1 cells for 2 workloads; each needs at least one"),
-        (
-            "indifference: 2%",
-            "indifference: 9%",
-            "`indifference` is 9 %; it must be less than the margin, 8 %",
-        ),
+        ("indifference: 2%", "indifference: 9%", "`indifference` is 9 %; it must be less than the margin, 8 %"),
         (
             "against: baseline}",
             "against: baseline, required: maybe}",
@@ -159,11 +155,7 @@ def test_a_criterion_of_a_narrow_margin_narrows_its_zone(tmp_path: Path) -> None
         ("{rw: read, ", "{rw: read, bs: 4k, ", "workload seq_read has bs both as a fixed value and as a factor"),
         ("{rw: read, ", "{rw: read, options: {exec_prerun: rm}, ", "found fio option exec_prerun 'rm' in seq_read"),
         ("{rw: read, ", "{rw: read, target: zfs, ", "target as one of raw, volume, xfs, ext4"),
-        (
-            "profiles:",
-            "vary: {drive.WCF: [0, 1]}\nprofiles:",
-            "unknown setting 'drive.WCF'",
-        ),
+        ("profiles:", "vary: {drive.WCF: [0, 1]}\nprofiles:", "unknown setting 'drive.WCF'"),
         ("profiles:", "vary: {drive.WCE: [0, 7]}\nprofiles:", "drive.WCE: 7 is above 1 ("),
         (
             "profiles:",

@@ -63,16 +63,10 @@ def test_a_tag_is_told() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (
-            "a: [1, 2",
-            "x.yml:1: a `[` is opened here and not closed; put `,` between entries and `]` at the end",
-        ),
+        ("a: [1, 2", "x.yml:1: a `[` is opened here and not closed; put `,` between entries and `]` at the end"),
         ("a: 1\n---\nb: 2\n", "x.yml:3: a second document (`---`) begins here; a file has one"),
         ("\ta: 1", "x.yml:1: a tab is not allowed here; YAML is indented with spaces"),
-        (
-            "a: *nowhere",
-            "x.yml:1: YAML reads `*nowhere` as an alias; put quotes around text that begins with `*`",
-        ),
+        ("a: *nowhere", "x.yml:1: YAML reads `*nowhere` as an alias; put quotes around text that begins with `*`"),
     ],
     ids=["syntax", "two documents", "tab", "alias"],
 )

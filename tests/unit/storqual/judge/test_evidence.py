@@ -23,11 +23,7 @@ from tests.support.synthetic_shape import POINTS, SUITE
 def run_with(*boots: tuple[str, str], change: str = "reboot") -> Any:
     """A run whose sessions began on these boots, as (session, boot id)."""
     events = [
-        SimpleNamespace(
-            kind="session_started",
-            bench="b1",
-            text={"session": session, "boot_id": boot}.__getitem__,
-        )
+        SimpleNamespace(kind="session_started", bench="b1", text={"session": session, "boot_id": boot}.__getitem__)
         for session, boot in boots
     ]
     sessions = [SimpleNamespace(bench="b1", id=session, change=change) for session, _ in boots]

@@ -31,10 +31,7 @@ def failed(tmp_path: Path) -> Path:
 
 def filled_in(text: str) -> str:
     return "\n".join(
-        next(
-            (line[:4] + new for key, new in FILLED_IN.items() if line.strip().startswith(key) and "#" in line),
-            line,
-        )
+        next((line[:4] + new for key, new in FILLED_IN.items() if line.strip().startswith(key) and "#" in line), line)
         for line in text.splitlines()
     )
 

@@ -39,7 +39,7 @@ def test_entries_flags_and_data_of_a_log_are_read(tmp_path: Path) -> None:
         )
     )
     assert [(entry.sector, entry.sectors, entry.flags) for entry in log.entries] == [
-        *((8, 2, 0), (0, 0, FLUSH), (0, 0, MARK), (3, 1, DISCARD), (9, 1, FUA)),
+        *((8, 2, 0), (0, 0, FLUSH), (0, 0, MARK), (3, 1, DISCARD), (9, 1, FUA))
     ]
     assert log.data(log.entries[0]) == first
     assert log.data(log.entries[4]) == second

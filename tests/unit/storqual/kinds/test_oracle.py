@@ -185,10 +185,7 @@ def test_a_drive_that_keeps_all_it_acknowledged_is_never_accused(ios: list[tuple
         assert made.judge([(sector, 1, "foreign", 0)], "acknowledged")[0].sequence == number
 
 
-ROWS = [
-    ["2^0", "start", "below", "direct", "aligned", "direct"],
-    ["2^1", "end", "above", "uring", "huge", "sg10"],
-]
+ROWS = [["2^0", "start", "below", "direct", "aligned", "direct"], ["2^1", "end", "above", "uring", "huge", "sg10"]]
 COMMANDS = [["2^0", "start", "unmap"]]
 
 

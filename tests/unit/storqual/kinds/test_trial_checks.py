@@ -160,6 +160,8 @@ def test_trials_that_were_not_made_leave_it_undecided_but_where_a_failure_ends_t
     records = made(trials, candidate=["passed", "failed"])[:2]
     assert only(trials, records)[0] == "INCONCLUSIVE"
     assert only(trials, records, until_failure=True)[0] == "FAIL"
+    # whoever left the failure out has not ended at it
+    assert only(trials, records[:1], until_failure=True)[0] == "INCONCLUSIVE"
 
 
 def test_the_matrix_counts_valid_trials_and_has_their_recovery() -> None:

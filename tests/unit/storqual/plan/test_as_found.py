@@ -12,10 +12,7 @@ from tests.support.make_lab import make_lab
 
 @pytest.mark.parametrize(
     ("name", "build"),
-    [
-        ("dkms", {"package": "x.deb", "module": "sym_driver"}),
-        ("kmod", {"files": ["x.rpm"], "module": "sym_driver"}),
-    ],
+    [("dkms", {"package": "x.deb", "module": "sym_driver"}), ("kmod", {"files": ["x.rpm"], "module": "sym_driver"})],
 )
 def test_a_driver_build_of_one_arm_is_taken_off_for_the_other(tmp_path: Path, name: str, build: dict) -> None:
     lab = make_lab(tmp_path, baseline={}, candidate={"driver": {name: build}})

@@ -165,21 +165,9 @@ def test_the_strip_arithmetic_is_that_of_the_varied_number_of_members(tmp_path: 
             "{raid.members: [2, 5]}",
             "5 members are asked for, and drop candidate gives the volume of sym on b1 only 4",
         ),
-        (
-            raid(level=5),
-            "{raid.members: [2, 3]}",
-            "RAID 5 needs at least 3 members; 2 given",
-        ),
-        (
-            raid(level=10, tool="storcli"),
-            "{raid.members: [3, 4]}",
-            "RAID 10 needs 4 members, 3 are named",
-        ),
-        (
-            raid(level=0),
-            "{raid.members: [1, 2]}",
-            "RAID 0 needs 2 members, 1 are named",
-        ),
+        (raid(level=5), "{raid.members: [2, 3]}", "RAID 5 needs at least 3 members; 2 given"),
+        (raid(level=10, tool="storcli"), "{raid.members: [3, 4]}", "RAID 10 needs 4 members, 3 are named"),
+        (raid(level=0), "{raid.members: [1, 2]}", "RAID 0 needs 2 members, 1 are named"),
         (raid(), "{raid.members: {5: 3}}", "raid.members gives counts for raid.level 5; vary raid.level too"),
         (
             raid(),

@@ -216,12 +216,7 @@ def test_every_order_and_every_answer_is_a_step_with_what_the_bench_showed() -> 
     bench = SimulatedBench()
     told = []
     outcome = cycle(
-        [LyingBackend(bench)],
-        bench,
-        off_for_s=None,
-        boot_limit_s=BOOT_LIMIT_S,
-        tell=told.append,
-        clock=bench.clock,
+        [LyingBackend(bench)], bench, off_for_s=None, boot_limit_s=BOOT_LIMIT_S, tell=told.append, clock=bench.clock
     )
     assert tuple(told) == outcome.steps
     actions = [(step.backend, step.action) for step in told]

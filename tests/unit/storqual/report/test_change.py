@@ -6,14 +6,7 @@ from typing import Any
 import pytest
 
 from storqual.base.figures import DASH
-from storqual.report.criterion import (
-    JudgedCriterion,
-    ends_in_words,
-    in_words,
-    is_shown,
-    once_each,
-    says_nothing,
-)
+from storqual.report.criterion import JudgedCriterion, ends_in_words, in_words, is_shown, once_each, says_nothing
 from storqual.report.parts.criteria import changes_of, odd_launches, shown_beside
 from storqual.report.view import PageLinks, Sites
 

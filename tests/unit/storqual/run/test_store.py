@@ -154,15 +154,15 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     write_json(tmp_path / "run.json", {"schema": "storqual.run/9"})
     with pytest.raises(BadInputError, match=r"found schema 'storqual\.run/9'"):
         read_run(tmp_path)
+    for name in ("../x", "a\nb", "{{ x }}", "-rf", 7, None):
+        write_json(tmp_path / "run.json", {"schema": "storqual.run/2", "run": name})
+        with pytest.raises(BadInputError, match=r"run\.json: run '"):
+            read_run(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [
-        (b"{", "this is not a sample"),
-        (b'{"id": "x"}', "this is not a sample"),
-        (None, "twice"),
-    ],
+    [(b"{", "this is not a sample"), (b'{"id": "x"}', "this is not a sample"), (None, "twice")],
     ids=["no json", "no sample", "twice"],
 )
 def test_a_damaged_sample_is_not_skipped(tmp_path: Path, line: bytes | None, message: str) -> None:

@@ -200,15 +200,26 @@ def test_a_run_that_failed_is_not_valid_whoever_signed_it(tmp_path: Path, manage
     assert verification.problems[0].startswith("verdict.json: found ")
 
 
-def test_waivers_beside_a_verdict_are_those_of_its_digest(tmp_path: Path, manager: Person, keys: Path) -> None:
+def test_waivers_beside_a_verdict_are_those_of_its_digest_and_those_in_it(
+    tmp_path: Path, manager: Person, keys: Path
+) -> None:
     waivers = tmp_path / "waivers.yml"
     waivers.write_text(WAIVERS, encoding="utf-8")
     run = make_run(tmp_path, **FEW, **LOSS)
     close_run(run)
     assert judge_run(run, waivers=waivers)["exit_code"] == 0
-    assert verify(forged(Path(shutil.copytree(run, tmp_path / "copy" / run.name)), manager), keys).exit_code == 0
-    (run / "waivers.yml").write_text(WAIVERS.replace("2035", "2036"), encoding="utf-8")
-    assert verify(forged(run, manager), keys).exit_code == 1
+    changes = (
+        ("waivers.yml", b"", b""),
+        ("waivers.yml", b"2035", b"2036"),
+        ("verdict.json", b'"owner": "Pat"', b'"owner": "Kim"'),
+        ("verdict.json", b'"expiry": "2035', b'"expiry": "2099'),
+    )
+    codes = []
+    for number, (name, old, new) in enumerate(changes):
+        copy = Path(shutil.copytree(run, tmp_path / str(number) / run.name))
+        edited(name, old, new)(copy)
+        codes.append(verify(forged(copy, manager), keys).exit_code)
+    assert codes == [0, 1, 1, 1]
 
 
 def test_a_run_that_passed_no_more_on_the_day_of_signing_is_not_valid(

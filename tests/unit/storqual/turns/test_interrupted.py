@@ -55,12 +55,7 @@ def start(run: Path, bench: TrialBench) -> subprocess.Popen[bytes]:
     words = [sys.executable, "-m", "tests.support.trial_bench", str(run), str(bench.folder)]
     with (bench.folder / "output.log").open("ab") as log:
         return subprocess.Popen(
-            words,
-            env=bench.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
+            words, env=bench.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
 
 

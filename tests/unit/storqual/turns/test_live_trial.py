@@ -207,10 +207,7 @@ def test_a_panic_that_was_the_fault_is_not_told_as_one_of_the_bench(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suite = tmp_path / "own.suite.yml"
-    suite.write_text(
-        "loads: {mine: {time: 1s}}\ntrials:\n  - {fault: bench_panic, load: mine}\n",
-        encoding="utf-8",
-    )
+    suite.write_text("loads: {mine: {time: 1s}}\ntrials:\n  - {fault: bench_panic, load: mine}\n", encoding="utf-8")
     run = read_run(plan_campaign(replace(REQUEST, suite=str(suite), profile=None), tmp_path))
     planned, console = turns_planned(run)[0], tmp_path / "console.log"
     console.write_text("", encoding="utf-8")
@@ -231,7 +228,7 @@ def test_a_panic_that_was_the_fault_is_not_told_as_one_of_the_bench(
     assert noted == [f"{planned.request['way']} of trial {planned.id}, True", "panic", "no longer"]
     assert not any(reason.startswith(("panic", "bench down")) for reason in record["reasons"])
     assert [seen for _, what, seen in record["timeline"] if what == "proof"] == [
-        *("panicked: it did", "other_boot: it started again"),
+        *("panicked: it did", "other_boot: it started again")
     ]
 
 
@@ -275,10 +272,7 @@ class CrashedLink(SilentLink):
 def crash_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, link: CrashedLink) -> dict[str, Any]:
     drop, suite = tmp_path / "crash.yml", tmp_path / "own.suite.yml"
     drop.write_text("name: crash\nos: {cmdline: [crashkernel=192M]}\n", encoding="utf-8")
-    suite.write_text(
-        "loads: {mine: {time: 1s}}\ntrials:\n  - {fault: crash_dump, load: mine}\n",
-        encoding="utf-8",
-    )
+    suite.write_text("loads: {mine: {time: 1s}}\ntrials:\n  - {fault: crash_dump, load: mine}\n", encoding="utf-8")
     request = replace(REQUEST, candidate=str(drop), baseline="", suite=str(suite), profile=None)
     run = read_run(plan_campaign(request, tmp_path / "runs"))
     console = run.path / "console.log"
@@ -297,7 +291,7 @@ def test_a_bench_that_takes_itself_down_is_waited_for_and_asked_what_it_left(
     assert installed == ["busybox", "makedumpfile"]
     proofs = [(at, seen) for at, what, seen in record["timeline"] if what == "proof"]
     assert [seen for _, seen in proofs] == [
-        *("armed: it is", "other_boot: the bench is on boot boot-2, was on boot-1", "dumped: a dump"),
+        *("armed: it is", "other_boot: the bench is on boot boot-2, was on boot-1", "dumped: a dump")
     ]
     # the clock of the second boot is behind that of the first
     assert all(2 <= at < 60 for at, _ in proofs)

@@ -17,8 +17,8 @@ from storqual.run.events import FIRST_DIGEST
 from storqual.run.layout import dump_line
 from storqual.signoff.verify import verify_run
 from storqual.witness import check_witness, notify_witness
-from storqual.witness.milestones import NOT_WITNESSED, WITNESSED, milestones_of
-from storqual_core.kit.errors import BadInputError
+from storqual.witness.milestones import NOT_WITNESSED, WITNESSED, Milestone, milestones_of, tell
+from storqual_core.kit.errors import BadInputError, StorqualError
 from tests.support.make_lab import lab_hosts
 from tests.support.make_run import make_run
 from tests.support.signing import make_person, write_keys
@@ -141,6 +141,15 @@ def test_a_witness_that_is_away_stops_nothing_and_is_told_later(tmp_path: Path) 
         with_witness(run, authority.place)
         assert notify_witness(run, "vbench") == []
     assert [event.kind for event in iter_events(run)].count(WITNESSED) == len(wrong)
+
+
+@pytest.mark.parametrize("name", ["s01\nssh-ed25519 AAAA", "s01 sha256=0", "s01\r"])
+def test_no_name_of_a_run_writes_a_line_of_its_own(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever publishes somebody's run would append it to a file of another machine, with his own SSH key."""
+    monkeypatch.setattr("storqual.witness.milestones.run", lambda *_, **__: pytest.fail("it was sent"))
+    for milestone in (Milestone(name, "b1", "b", "", "0" * 64), Milestone("run", "b1", name, "", "0" * 64)):
+        with pytest.raises(StorqualError):
+            tell("ssh://keeper@log.lab/home/keeper/.ssh/authorized_keys", milestone.line(), b"")
 
 
 def test_nothing_is_told_without_a_witness(run: Path) -> None:

@@ -172,10 +172,7 @@ def refusals(mine: Claim, state: Path, purpose: str = "write", machine: Machine 
     before = Path(mine.file).read_bytes()
     found = [str(one) for one in hold.check([mine], purpose=purpose, state_dir=state, machine=machine)]
     if found:
-        with (
-            pytest.raises(GuardRefusalError),
-            hold.hold([mine], purpose=purpose, state_dir=state, machine=machine),
-        ):
+        with pytest.raises(GuardRefusalError), hold.hold([mine], purpose=purpose, state_dir=state, machine=machine):
             pytest.fail("given out")
         assert Path(mine.file).read_bytes() == before
     return found

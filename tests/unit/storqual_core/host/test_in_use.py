@@ -46,10 +46,7 @@ def test_a_line_is_understood_or_refused(line: str) -> None:
 def test_swaps_have_a_heading() -> None:
     assert parse_swaps(
         ["Filename Type Size Used Priority", "/dev/sda2 partition 1 0 -2", "/my\\040swap file 1 0 -3", ""]
-    ) == [
-        "/dev/sda2",
-        "/my swap",
-    ]
+    ) == ["/dev/sda2", "/my swap"]
 
 
 def test_a_mount_of_the_machine_is_told_once_and_a_private_one_with_its_namespace(tmp_path: Path) -> None:

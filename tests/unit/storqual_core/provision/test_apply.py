@@ -250,14 +250,7 @@ def image(**more: Any) -> dict[str, Any]:
     return {**given, "tool": "storcli", **more}
 
 
-CLAIMED = {
-    "wwn": "0x5000c50000000001",
-    "serial": "S1",
-    "vendor": "V",
-    "model": "M",
-    "size": 1048576,
-    "claim": True,
-}
+CLAIMED = {"wwn": "0x5000c50000000001", "serial": "S1", "vendor": "V", "model": "M", "size": 1048576, "claim": True}
 ADAPTERS: dict[str, Any] = {"sas0": {"pci": "0000:3b:00.0", "drives": []}}
 
 

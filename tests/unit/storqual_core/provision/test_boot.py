@@ -120,8 +120,7 @@ def test_a_kernel_that_panics_leaves_the_bench_on_its_default(bench: FakeBench) 
     boot(bench, "trial", kernel=NEW, arguments=["rdinit=/storqual-panic"], mark="abc")
     bench.reboot()
     with pytest.raises(
-        TrialFailedError,
-        match=f"kernel {NEW} did not start in its trial boot: the bench is back by itself on {OLD}",
+        TrialFailedError, match=f"kernel {NEW} did not start in its trial boot: the bench is back by itself on {OLD}"
     ):
         boot(bench, "verify", kernel=NEW, mark="abc")
 

@@ -248,11 +248,7 @@ def test_what_a_driver_needs_and_the_image_lacks_comes_from_its_kernel() -> None
 @pytest.mark.parametrize(
     ("files", "module", "words"),
     [
-        (
-            FILES,
-            NewModule("hba_one", NEW, ["libsas"]),
-            "needs libsas, which neither the initramfs nor",
-        ),
+        (FILES, NewModule("hba_one", NEW, ["libsas"]), "needs libsas, which neither the initramfs nor"),
         ({"init": b""}, NewModule("hba_one", NEW), f"holds no modules of kernel {RELEASE}"),
         (
             {name: content for name, content in FILES.items() if name != "conf/modules"},

@@ -56,11 +56,7 @@ def test_with_a_kernel_of_no_package_the_manager_that_is_there_is_taken(tmp_path
 
 
 def test_a_kernel_package_of_rpm_is_looked_at_with_its_release_from_its_files(rpm_root: Path) -> None:
-    calls = [
-        Call(OWNER, ROW),
-        Call(NAME, ROW),
-        Call("rpm -ql -- kernel-core-5.14.0-503.11.1.el9_5", FILES),
-    ]
+    calls = [Call(OWNER, ROW), Call(NAME, ROW), Call("rpm -ql -- kernel-core-5.14.0-503.11.1.el9_5", FILES)]
     system = System(Replay(calls), boot=str(rpm_root / "boot"), release=RELEASE)
     found = look_at_package(system, "kernel-core", "5.14.0-503.11.1.el9_5")
     assert (found["missing"], found["kernel"], found["version"]) == (False, RELEASE, "5.14.0-503.11.1.el9_5")

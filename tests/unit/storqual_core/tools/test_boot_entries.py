@@ -43,14 +43,7 @@ def test_where_a_trial_would_come_among_entries_of_files() -> None:
 
 @pytest.mark.parametrize(
     ("older", "newer"),
-    [
-        ("1.0~rc1", "1.0"),
-        ("1.0", "1.0a"),
-        ("1.a", "1.1"),
-        ("1.9", "1.10"),
-        ("1.0", "1.0.1"),
-        ("a", "b"),
-    ],
+    [("1.0~rc1", "1.0"), ("1.0", "1.0a"), ("1.a", "1.1"), ("1.9", "1.10"), ("1.0", "1.0.1"), ("a", "b")],
 )
 def test_rpms_comparison_of_versions(older: str, newer: str) -> None:
     assert (bls.rpm_compare(older, newer), bls.rpm_compare(newer, older)) == (-1, 1)

@@ -74,10 +74,7 @@ def test_a_build_that_gives_no_module_says_what_the_compiler_said(tmp_path: Path
     log = tmp_path / "var/lib/dkms/hba-lab/2.0/build/make.log"
     log.parent.mkdir(parents=True)
     log.write_text("hba.c:3: error: no such member\n")
-    calls = [
-        Call("dkms status", "hba-lab/2.0: added\n"),
-        Call("dkms build -m hba-lab -v 2.0 -k 6.1", ""),
-    ]
+    calls = [Call("dkms status", "hba-lab/2.0: added\n"), Call("dkms build -m hba-lab -v 2.0 -k 6.1", "")]
     with pytest.raises(ToolError, match=r"could not build hba of hba-lab 2\.0: .*no such member"):
         dkms.build(Replay(calls), source, "hba", "6.1", str(tmp_path))
 

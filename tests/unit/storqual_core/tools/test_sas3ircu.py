@@ -32,11 +32,7 @@ class OnlyThird(Replay):
 
 
 def test_a_controller_is_read_with_what_is_under_way() -> None:
-    calls = [
-        Call("sas3ircu LIST", LIST),
-        Call("sas3ircu 0 DISPLAY", DISPLAY),
-        Call("sas3ircu 0 STATUS", STATUS),
-    ]
+    calls = [Call("sas3ircu LIST", LIST), Call("sas3ircu 0 DISPLAY", DISPLAY), Call("sas3ircu 0 STATUS", STATUS)]
     facts = sas3ircu.read_facts(OnlyThird(calls))
     (adapter,) = facts.adapters
     assert (adapter.index, adapter.model, adapter.pci) == ("sas3ircu 0", "SAS3008", "0000:3b:00.0")

@@ -148,9 +148,7 @@ def test_a_module_goes_with_all_its_adapters_and_comes_back(
     aim, asked, _ = driven
     writing(monkeypatch, lambda path, value: asked.append(f"{path.name} {value}"))
     assert brought(aim, "module_reload") == ["module_gone", "module_back"]
-    assert asked == [
-        *("unbind 0000:00:05.0", "unbind 0000:00:06.0", "modprobe -r sym53c8xx", "modprobe sym53c8xx"),
-    ]
+    assert asked == [*("unbind 0000:00:05.0", "unbind 0000:00:06.0", "modprobe -r sym53c8xx", "modprobe sym53c8xx")]
 
 
 def test_a_module_that_stays_loaded_is_not_proven(

@@ -25,14 +25,7 @@ from storqual_core.turns.integrity_load import (
     read_integrity,
 )
 from storqual_core.turns.scsi_command import LackingError
-from storqual_core.turns.sectors import (
-    SECTOR,
-    SectorContent,
-    make_sectors,
-    read_region,
-    read_sector,
-    runs_of,
-)
+from storqual_core.turns.sectors import SECTOR, SectorContent, make_sectors, read_region, read_sector, runs_of
 
 TAG = b"trial--1"
 ASK = IntegrityRequest(

@@ -227,9 +227,7 @@ def test_any_member_of_the_sequence_is_the_one_that_steps_lead_to() -> None:
         state = [
             ((value & mask) << up & 0xFFFFFFFF) ^ (((value << left & 0xFFFFFFFF) ^ value) >> right)
             for value, (left, right, mask, up) in zip(
-                state,
-                ((13, 19, 0xFFFFFFFE, 12), (2, 25, 0xFFFFFFF8, 4), (3, 11, 0xFFFFFFF0, 17)),
-                strict=True,
+                state, ((13, 19, 0xFFFFFFFE, 12), (2, 25, 0xFFFFFFF8, 4), (3, 11, 0xFFFFFFF0, 17)), strict=True
             )
         ]
         steps.append(state[0] ^ state[1] ^ state[2])

@@ -112,9 +112,7 @@ def test_a_run_does_not_flash_over_the_memory_of_another_one(bench: Bench) -> No
     bench.flash()
     with pytest.raises(StorqualError, match="which was not restored"):
         provision_firmware(
-            bench.request("3.0", rollback=(bench.image("2.0"),)),
-            Owners(bench.card),
-            replace(bench.step(), run="r2"),
+            bench.request("3.0", rollback=(bench.image("2.0"),)), Owners(bench.card), replace(bench.step(), run="r2")
         )
     assert bench.card.version == "2.0"
 
