@@ -8,15 +8,7 @@ import pytest
 
 from storqual.cli import storqual
 from storqual.cli.playbook.playbook import playbook_names
-from tests.support.site_blocks import (
-    REPOSITORY,
-    Block,
-    blocks,
-    commands,
-    pages,
-    shows,
-    words_of,
-)
+from tests.support.site_blocks import REPOSITORY, Block, blocks, commands, pages, shows, words_of
 
 CONSOLES = [block for page in pages() for block in blocks(page) if block.language == "console"]
 OTHERS = frozenset(

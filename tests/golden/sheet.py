@@ -46,9 +46,7 @@ FACTS: dict[str, Any] = {
     },
     "cpu": {"model": "Example CPU 9", "online": 16},
     "kernel": {"release": "6.1.0-47-amd64"},
-    "watchdogs": [
-        {"name": "watchdog0", "identity": "iTCO_wdt", "hardware": True, "timeout_s": 30, "armed": False},
-    ],
+    "watchdogs": [{"name": "watchdog0", "identity": "iTCO_wdt", "hardware": True, "timeout_s": 30, "armed": False}],
     "os": {"name": "Debian GNU/Linux 12"},
     "kind": {
         name: {"value": value, "evidence": "seen"}

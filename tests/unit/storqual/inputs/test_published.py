@@ -83,12 +83,7 @@ def test_the_likely_cause_is_named(name: str, claim: str, sentence: str) -> None
 @pytest.mark.parametrize(
     ("name", "claim", "sense", "fits"),
     [
-        (
-            "a7173a",
-            "demand_a7173a[dual read 8KB]",
-            "MB = 2^20 bytes, KB = 1024 bytes and CPU %",
-            "15 of 16",
-        ),
+        ("a7173a", "demand_a7173a[dual read 8KB]", "MB = 2^20 bytes, KB = 1024 bytes and CPU %", "15 of 16"),
         ("a7173a", "ultra320_maximum", "MB = 2^20 bytes", "1 of 1"),
         ("a6826a", "demand[dual write 4KB]", "MB = 10^6 bytes, KB = 1024 bytes and microseconds", "8 of 8"),
         ("perc3qc", "strips_per_second", "MB = 10^6 bytes and KB = 1000 bytes", "1 of 1"),

@@ -26,10 +26,7 @@ METHODS = (
     "perc3qc-raid",
     "xeon-ultra320",
 )
-DROPS = {
-    "xeon-ultra320": ("stable-volume", "backport-volume"),
-    "perc3qc-raid": ("", "raid"),
-}
+DROPS = {"xeon-ultra320": ("stable-volume", "backport-volume"), "perc3qc-raid": ("", "raid")}
 ADAPTERS = {"drive-settings": ["symb"], "command-limit": ["para"], "load-generators": ["fusion"]}
 
 
@@ -88,9 +85,7 @@ def test_each_limit_of_commands_is_a_load_of_the_driver_with_that_option(
     assert changes[1:] == ["reload", "reload", "none", "reload", "reload"]
 
 
-def test_the_same_points_are_read_by_three_ways_to_a_drive(
-    campaigns: dict[str, PlannedCampaign],
-) -> None:
+def test_the_same_points_are_read_by_three_ways_to_a_drive(campaigns: dict[str, PlannedCampaign]) -> None:
     """Reads only: the suite compares engines, and nothing of that needs a write."""
     points = [point for point in campaigns["load-generators"].document["plan"]["points"] if not point["skipped"]]
     by_rest: dict[str, set[str]] = {}

@@ -106,7 +106,7 @@ profiles:
 """
     told = refusals(tmp_path, text)
     assert [problem.partition(": ")[0] for problem in told] == [
-        *("own:1", "own:2", "own:2", "own:4", "own:5", "own:5", "own:7", "own:8"),
+        *("own:1", "own:2", "own:2", "own:4", "own:5", "own:5", "own:7", "own:8")
     ]
     assert "unknown profile 'fast'; expected one of quick, brief" in told[0]
     assert "(did you mean 'device_reset'?)" in told[3]

@@ -163,7 +163,7 @@ def test_an_error_beneath_the_drive_is_put_in_and_taken_out_again(bring: Any) ->
     assert [command for command, _ in monitor.asked] == ["blockdev-add", "qom-set", "qom-set", "blockdev-del"]
     assert monitor.asked[0][1]["inject-error"][0]["iotype"] == "write"
     assert [arguments["value"] for command, arguments in monitor.asked if command == "qom-set"] == [
-        *("sym-0-faulty", "sym-0-file"),
+        *("sym-0-faulty", "sym-0-file")
     ]
 
 
@@ -223,7 +223,7 @@ def test_what_reaches_a_drive_is_logged_and_no_longer_when_the_fault_ends(bring:
     monitor = FakeMonitor()
     assert bring("qmp_log_writes", monitor) == ["inserted", "removed", "logged"]
     assert [arguments["value"] for command, arguments in monitor.asked if command == "qom-set"] == [
-        *("sym-0-logging", "sym-0-file"),
+        *("sym-0-logging", "sym-0-file")
     ]
 
 

@@ -24,11 +24,7 @@ pytestmark = pytest.mark.slow
 
 DRIVE = "0x5000c5001f2d0000"
 REQUEST = PlanRequest(
-    inventories=[Path("inventories/virtual_paths")],
-    candidate="stable",
-    baseline="stable",
-    suite="paths",
-    seed=1,
+    inventories=[Path("inventories/virtual_paths")], candidate="stable", baseline="stable", suite="paths", seed=1
 )
 
 
@@ -251,8 +247,7 @@ def test_a_fault_is_guarded_by_the_claims_of_all_adapters_and_nothing_else_is_te
     assert claimed == {DRIVE, "0x5000c5001f2d0010", "0x5000cca04e2d0000"}
     other = tmp_path / "other.suite.yml"
     other.write_text(
-        "loads: {mine: {}}\ntrials: [{fault: scheduler_change, load: mine, repeats: 9}]\n",
-        encoding="utf-8",
+        "loads: {mine: {}}\ntrials: [{fault: scheduler_change, load: mine, repeats: 9}]\n", encoding="utf-8"
     )
     plan = read_run(plan_campaign(replace(REQUEST, suite=str(other)), tmp_path)).document["plan"]
     assert DRIVE not in {trial["drive"] for trial in plan["trials"]}

@@ -291,10 +291,7 @@ DEVICES = {"left": {"device": "mptsas1068"}, "right": {"device": "virtio-scsi-pc
 def adapters(**shared: Any) -> dict[str, Any]:
     drive = {"wwn": SHARED, "serial": "PTH1", "size": 2**20, "paths": ["right"], **shared}
     own = {"wwn": OWN, "serial": "PTH2", "size": 2**20}
-    return {
-        "left": {"pci": "0000:00:05.0", "drives": [drive]},
-        "right": {"pci": "0000:00:06.0", "drives": [own]},
-    }
+    return {"left": {"pci": "0000:00:05.0", "drives": [drive]}, "right": {"pci": "0000:00:06.0", "drives": [own]}}
 
 
 def bench_of_paths() -> BenchDescription:

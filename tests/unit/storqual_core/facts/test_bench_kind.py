@@ -7,12 +7,7 @@ from typing import Any
 
 import pytest
 
-from storqual_core.facts.bench_kind import (
-    kind_words,
-    provisioning_objections,
-    read_kind,
-    unknown_for_provisioning,
-)
+from storqual_core.facts.bench_kind import kind_words, provisioning_objections, read_kind, unknown_for_provisioning
 from storqual_core.kit.command import Completed
 from storqual_core.kit.machine import Machine
 from storqual_core.tools.rpm import QUERY

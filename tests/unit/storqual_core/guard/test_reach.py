@@ -279,10 +279,7 @@ STEPS: dict[str, tuple[Callable[..., str], list[str]]] = {
     "reset of the adapter": (by_fault("adapter"), ["LUNs of a target", "functions of a card"]),
     "reset of an NVMe controller": (by_fault("adapter"), ["namespaces of a controller"]),
     "driver let go": (by_fault(WAYS["driver_rebind"][1].scope), ["LUNs of a target", "functions of a card"]),
-    "adapter removed": (
-        by_fault(WAYS["pci_remove"][1].scope),
-        ["namespaces of a controller", "functions of a card"],
-    ),
+    "adapter removed": (by_fault(WAYS["pci_remove"][1].scope), ["namespaces of a controller", "functions of a card"]),
     "link reset": (by_fault("link"), ["functions of a card"]),
     "power of a slot": (
         by_fault(WAYS["slot_power_off"][1].scope),

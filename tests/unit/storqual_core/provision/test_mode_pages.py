@@ -127,12 +127,7 @@ def test_several_fields_of_a_page_are_one_command(sysfs: str) -> None:
 def test_one_drive_that_cannot_keeps_all_from_being_written(sysfs: str) -> None:
     with pytest.raises(ToolError, match="0x6000: WCE is 1 and not changeable on this drive") as caught:
         run_step(
-            [
-                current(caching(4)),
-                mask(ALL),
-                current(caching(4), "/dev/sg2"),
-                mask(caching(0), "/dev/sg2"),
-            ],
+            [current(caching(4)), mask(ALL), current(caching(4), "/dev/sg2"), mask(caching(0), "/dev/sg2")],
             {"0x5000": {"WCE": 0}, "0x6000": {"WCE": 0}},
             sysfs,
         )

@@ -11,12 +11,7 @@ import pytest
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.machine import Machine
 from storqual_core.provision.driver import ModuleFile, objections
-from storqual_core.provision.module_symbols import (
-    compare_symbols,
-    fit_of_file,
-    module_symbols,
-    parse_symvers,
-)
+from storqual_core.provision.module_symbols import compare_symbols, fit_of_file, module_symbols, parse_symvers
 from storqual_core.tools.kmod import Build
 from tests.support.module_file import module_bytes, symvers_text
 

@@ -97,8 +97,7 @@ def test_versions_and_progress() -> None:
 
 
 @pytest.mark.parametrize(
-    ("printed", "size"),
-    [("953869/1953525167", 1000204886016), ("7630885/1953506645", 8001563222016), ("0/0", None)],
+    ("printed", "size"), [("953869/1953525167", 1000204886016), ("7630885/1953506645", 8001563222016), ("0/0", None)]
 )
 def test_the_sector_figure_is_the_last_block_of_512_or_4096_bytes(printed: str, size: int | None) -> None:
     """A drive that is gone has none."""

@@ -178,11 +178,7 @@ def test_a_section_of_another_release_changes_nothing_before_it() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        "   physicaldrive 1I:1:1 (port 1I:box 1:bay 1, 300 GB): OK\n",
-        "ssacli 6.15\n",
-    ],
+    ["", "   physicaldrive 1I:1:1 (port 1I:box 1:bay 1, 300 GB): OK\n", "ssacli 6.15\n"],
     ids=["nothing", "drives of nobody", "another command"],
 )
 def test_what_would_be_lost_is_refused(text: str) -> None:

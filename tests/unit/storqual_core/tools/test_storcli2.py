@@ -137,14 +137,7 @@ def test_what_is_not_verified_is_refused_with_every_reason() -> None:
     request = VolumeRequest("5", ("a",), 65536, "n", {"io_policy": "direct"}, "full", ("b",))
     with pytest.raises(ToolError) as told:
         storcli2.create(Replay([]), "0", request)
-    for words in (
-        "needs 3 members",
-        "no io_policy to set",
-        "a strip",
-        "name",
-        "hot spares",
-        "initialisation",
-    ):
+    for words in ("needs 3 members", "no io_policy to set", "a strip", "name", "hot spares", "initialisation"):
         assert words in str(told.value)
     assert "how storcli2 makes RAID 60 is not verified" in storcli2.objections(VolumeRequest("60", ()))[0]
     with pytest.raises(ToolError, match="knows no io_policy"):
@@ -158,10 +151,7 @@ def test_a_member_that_failed_is_told_and_a_listed_volume_has_a_size() -> None:
     assert low < 2441478144 * 4096 < high
 
 
-PROPERTIES = [
-    {"Ctrl_Prop": "PR Mode", "Value": "Auto"},
-    {"Ctrl_Prop": "PR Current State", "Value": "Active 3"},
-]
+PROPERTIES = [{"Ctrl_Prop": "PR Mode", "Value": "Auto"}, {"Ctrl_Prop": "PR Current State", "Value": "Active 3"}]
 PATROL = json.dumps(
     {
         "Controllers": [

@@ -22,16 +22,7 @@ from storqual_core.turns.fio_job import FioTarget
 from storqual_core.turns.launch_runner import LaunchRunner
 from storqual_core.turns.spool import Spool
 from storqual_core.turns.targets import HeldTargets, Switcher
-from tests.support.fake_fio import (
-    FileTargets,
-    fake_fio,
-    job,
-    launch,
-    make_block,
-    no_disks,
-    result,
-    spooled,
-)
+from tests.support.fake_fio import FileTargets, fake_fio, job, launch, make_block, no_disks, result, spooled
 
 pytestmark = pytest.mark.slow
 

@@ -74,10 +74,7 @@ READ = {
         TAP,
         [("reads", "passed"), ("writes", "failed"), ("trims", "skipped"), ("later", "skipped"), ("test 5", "passed")],
     ),
-    "junit": (
-        JUNIT,
-        [("c.one", "passed"), ("c.two", "failed"), ("c.three", "failed"), ("four", "skipped")],
-    ),
+    "junit": (JUNIT, [("c.one", "passed"), ("c.two", "failed"), ("c.three", "failed"), ("four", "skipped")]),
     "blktests": (BLKTESTS, [("block/001", "passed"), ("block/003", "failed"), ("block/004", "skipped")]),
 }
 
