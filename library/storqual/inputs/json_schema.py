@@ -171,12 +171,7 @@ def _values(setting: Setting) -> Json:
             "unplug": (("drive", "after_s"), ()),
         }[setting.kind]
         properties = {key: dict(WORD) for key in (*keys[0], *keys[1])}
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(keys[0]),
-            "additionalProperties": False,
-        }
+        return {"type": "object", "properties": properties, "required": list(keys[0]), "additionalProperties": False}
     kinds: Mapping[str, Json] = {
         "flag": whole,
         "integer": whole,
