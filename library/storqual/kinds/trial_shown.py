@@ -13,7 +13,7 @@ from storqual.base.table import Table
 from storqual.base.text import plural
 from storqual.kinds.kind import FoldedList, Part, PlannedTurn, Record, Section
 from storqual.kinds.load_coverage import unreached
-from storqual.kinds.trial_checks import ALPHA
+from storqual.kinds.trial_checks import ALPHA, later_baselines
 from storqual.statistics.counts import most_share
 from storqual_core.data.faults import FAULTS
 from storqual_core.turns.load_levels import COMMAND_FACTORS, FACTORS, NO_REQUEST
@@ -233,10 +233,16 @@ def show_trials(
     parts += show_coverage(records)
     if failed:
         parts.append(Part("Trials that did not pass", folded=failed))
-    left_out = tuple(map(str, document["plan"].get("left_out") or ()))
+    left_out = _left_out(planned, document)
     if left_out:
         parts.append(Part("Not tried", sentences=left_out))
     return Section("trials", "Trials", tuple(parts), figures=_figures(cells))
+
+
+def _left_out(planned: Sequence[PlannedTurn], document: Mapping[str, Any]) -> tuple[str, ...]:
+    later = dict.fromkeys(repeat.turn.point for repeat in later_baselines(planned))
+    spared = (f"{fault} with the baseline: it is compared only where the candidate failed" for fault in sorted(later))
+    return (*map(str, document["plan"].get("left_out") or ()), *spared)
 
 
 def _figures(cells: Sequence[Cell]) -> tuple[tuple[str, str, str], ...]:
@@ -275,17 +281,19 @@ _HOW = (
 
 def planned_faults(planned: Sequence[PlannedTurn], document: Mapping[str, Any]) -> tuple[Part, ...]:
     """What a test plan says of the trials of a run."""
-    first = next((turn.arm for turn in planned), "")
+    # the baseline may be spared some; a trial that is repeated may be of the baseline alone
+    arms = {turn.arm for turn in planned}
+    arm = "candidate" if "candidate" in arms else next(iter(arms), "")
     counts = Counter(
         (turn.point, turn.adapter, _load(turn.request["load"]), _allowed(turn.point, turn.request["expect"]))
         for turn in planned
-        if turn.arm == first
+        if turn.arm == arm
     )
     rows = tuple(
         (fault.replace("_", " "), FAULTS[fault].sentence, adapter, load, str(count), allowed)
         for (fault, adapter, load, allowed), count in sorted(counts.items())
     )
-    left_out = tuple(f"{reason}." for reason in document["plan"].get("left_out") or ())
+    left_out = tuple(f"{reason}." for reason in _left_out(planned, document))
     tried = Part("What is tried", Table("Faults with what is allowed", _PLANNED, rows), (_HOW,))
     return (tried, *([Part("What is not tried", sentences=left_out)] if left_out else []))
 

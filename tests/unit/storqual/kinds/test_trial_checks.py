@@ -6,9 +6,11 @@ import pytest
 
 from storqual.kinds.kind import PlannedTurn
 from storqual.kinds.trial_checks import LEAK_BYTES, trial_checks
-from storqual.kinds.trial_shown import matrix_of, repeat_command, show_trials
+from storqual.kinds.trial_shown import matrix_of, planned_faults, repeat_command, show_trials
 
 ARMS = ("baseline", "candidate")
+EXPECT = {"recovery": 60, "stall": 60, "errors": "none"}
+LATER = {"baseline_later": True, "load": {"sweep": {"rows": [], "commands": []}}, "expect": EXPECT}
 
 
 def planned(count: int, arms: tuple[str, ...] = ARMS) -> list[PlannedTurn]:
@@ -174,6 +176,17 @@ def test_the_matrix_counts_valid_trials_and_has_their_recovery() -> None:
     assert (candidate.trials, candidate.failures, candidate.void) == (3, 1, 1)
     assert (candidate.recovery_p50, candidate.recovery_worst) == (6.0, 7.0)
     assert 0.8 < candidate.bound < 0.9
+
+
+def test_what_the_baseline_was_spared_is_planned_and_shown_as_such() -> None:
+    trials = [replace(turn, request={**turn.request, **LATER}) for turn in planned(1) if turn.arm == "candidate"]
+    document = {"plan": {}}
+    shown = show_trials(trials, made(trials), document).parts[-1]
+    tried, not_tried = planned_faults(trials, document)
+    assert tried.table is not None
+    assert [row[0] for row in tried.table.rows] == ["bus reset"]
+    assert "bus_reset with the baseline" in shown.sentences[0]
+    assert "bus_reset with the baseline" in not_tried.sentences[0]
 
 
 def test_the_command_to_repeat_names_all_that_the_plan_was_drawn_from() -> None:
