@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-from storqual.base.console_log import joined_dumps, panic_text
+from storqual.base.console_log import NET, joined_dumps, panic_text
 from storqual.bench.bench_action import run_on_bench
 from storqual.console.console import Console
 from storqual.virtual_bench.boot import mark, written_since
+from storqual.virtual_bench.places import BenchPlaces
+from storqual.virtual_bench.power import power_state
 
 _FILES = {
     "pstore": "/sys/fs/pstore/dmesg-* /var/lib/systemd/pstore/*/dmesg.txt /var/lib/systemd/pstore/*/*/dmesg.txt",
@@ -24,14 +25,14 @@ _BETWEEN = "---- storqual: another file ----"
 
 
 class ActionModule(ActionBase):
-    """Return where the console ends now (`offset`) and which traces lie on the bench already (`lying`).
+    """Return where console and recording end now and which traces lie on the bench already (`mark`).
 
-    After arguments `since` and `lying` return the panic since then (`panic`), and which of the sources had it
-    (`sources`): the console, what pstore kept over the reboot, what kdump wrote. `console` is the serial console log
-    of a virtual bench on the control node; empty for another bench, whose recorder is asked, if it has one.
+    After such a mark as argument `since` return the panic since then (`panic`), and which of the sources had it
+    (`sources`): the console, netconsole, what pstore kept over the reboot, what kdump wrote. `virtual_state` is the
+    state folder of a virtual bench, which has a log of its console; empty for another bench, whose recorder is asked.
     """
 
-    _VALID_ARGS = frozenset({"console", "lying", "since"})
+    _VALID_ARGS = frozenset({"since", "virtual_state"})
     _supports_check_mode = True
     TRANSFERS_FILES = False
 
@@ -42,25 +43,31 @@ class ActionModule(ActionBase):
 
     def _find(self, arguments: Mapping[str, Any], bench: str) -> dict[str, Any]:
         result: dict[str, Any] = {"changed": False, "panic": "", "sources": {}}
-        log = str(arguments.get("console") or "")
-        recorded = Console(bench)
-        heard = bool(log) or recorded.running() is not None
-        since = arguments.get("since")
+        state = str(arguments.get("virtual_state") or "")
+        places = BenchPlaces.of(state) if state else None
+        recorded = Console(bench, places)
+        order = recorded.running()
+        lying: list[str] | None = None
         try:
-            result["lying"] = [line for name in _FILES for line in self._lying(name)]
+            lying = [line for name in _FILES for line in self._lying(name)]
         except AnsibleConnectionFailure as problem:
-            result.update(lying=None, msg=str(problem))
-        result["offset"] = (mark(Path(log)) if log else recorded.mark()) if heard else 0
+            result["msg"] = str(problem)
+        ends = {"recording": recorded.mark(), "log": mark(places.console) if places else 0}
+        result["mark"] = {**ends, "lying": lying}
+        since = arguments.get("since")
         if since is None:
             return result
         panics: dict[str, str] = {}
-        if heard:
-            output = written_since(Path(log), int(since)) if log else recorded.text_since(int(since))
-            panics["console"] = panic_text(output)
-        before = arguments.get("lying")
-        if result["lying"] is not None and before is not None:
+        if places is not None:
+            panics["console"] = panic_text(written_since(places.console, int(since["log"])))
+        elif order is not None and set(order["way"]) != {"netconsole"}:
+            panics["console"] = panic_text(recorded.text_since(int(since["recording"])))
+        power = power_state(places) if places else None
+        if order is not None and ("netconsole" in order["way"] or (power is not None and power.bench.netconsole)):
+            panics["netconsole"] = panic_text(recorded.text_since(int(since["recording"]), NET))
+        if lying is not None and since["lying"] is not None:
             for name in _FILES:
-                panics[name] = panic_text(self._dumped(name, before))
+                panics[name] = panic_text(self._dumped(name, since["lying"]))
         result["panic"] = next(filter(None, panics.values()), "")
         result["sources"] = {name: bool(text) for name, text in panics.items()}
         return result

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 r"""What a serial console said, line by line with the time: how it is kept, read back, and what of it matters.
 
-A line of a recording is a time in UTC, a mark and bytes: `|` a line that the bench wrote, `+` what was added to it
-later, `-` a note of the recorder. Bytes are kept as they came, but for the end of the line; shown, they are text.
+A line of a recording is a time in UTC, a mark and bytes: `|` a line that the bench wrote, `~` one that came by
+netconsole, `+` what was added to it later, `-` a note of the recorder. Bytes are kept as they came, but for the end
+of the line; shown, they are text.
 """
 
 import re
@@ -10,17 +11,18 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from storqual.base.netconsole import LOST
 from storqual.base.text import terminal_text
 from storqual_core.host.kernel_log import classify
 
-SAID, ADDED, NOTE = "|", "+", "-"
+SAID, NET, ADDED, NOTE = "|", "~", "+", "-"
 BEGINS, ENDS = "recording begins: ", "recording ends: "
 GAP = "gap: "
 """What the note begins with that says from when on nothing was heard."""
 EXPECTED, NO_LONGER = "expected until ", "no longer expected"
 """What the notes begin with that open and close the time in which a panic is the test's own."""
 _LONGEST = 4096
-_LINE = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) ([|+-]) (.*)", re.DOTALL)
+_LINE = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) ([|~+-]) (.*)", re.DOTALL)
 
 # colours, cursor moves and titles of boot loader and init
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
@@ -77,7 +79,7 @@ def joined_dumps(texts: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ConsoleLine:
-    """A line with the time of its first byte; `mark` is `SAID`, or `NOTE` for one of the recorder's own."""
+    """A line with the time of its first byte; `mark` is `SAID`, `NET`, or `NOTE` for one of the recorder's own."""
 
     at: str
     mark: str
@@ -92,8 +94,8 @@ class ConsoleLine:
 class LineStamper:
     """Cuts what a console says into lines of a recording; `at` is the time of what is taken."""
 
-    def __init__(self) -> None:
-        self._rest = b""
+    def __init__(self, mark: str = SAID) -> None:
+        self._mark, self._rest = mark, b""
         self._begun = False
 
     def take(self, data: bytes, at: str) -> bytes:
@@ -126,7 +128,7 @@ class LineStamper:
         """In pieces, so that no line of a recording is longer than its reader takes."""
         pieces = b""
         for begin in range(0, max(1, len(data)), _LONGEST):
-            mark = ADDED if self._begun else SAID
+            mark = ADDED if self._begun else self._mark
             pieces += f"{at} {mark} ".encode() + data[begin : begin + _LONGEST] + b"\n"
             self._begun = True
         return pieces
@@ -139,7 +141,7 @@ def read_recording(data: bytes) -> Iterator[ConsoleLine]:
     for line in data.split(b"\n")[:-1] if data.endswith(b"\n") else data.split(b"\n"):
         match = _LINE.fullmatch(line)
         at, mark, message = (match[1].decode(), match[2].decode(), match[3]) if match else (at, SAID, line)
-        if mark == ADDED and last is not None and last.mark == SAID:
+        if mark == ADDED and last is not None and last.mark != NOTE:
             last = replace(last, data=last.data + message)
             continue
         if last is not None:
@@ -149,9 +151,9 @@ def read_recording(data: bytes) -> Iterator[ConsoleLine]:
         yield last
 
 
-def said_text(data: bytes) -> str:
-    """What the bench said in a recording, as clean text."""
-    lines = (line.data for line in read_recording(data) if line.mark == SAID)
+def said_text(data: bytes, by: str = SAID) -> str:
+    """What the bench said in a recording on its console, or by netconsole, as clean text."""
+    lines = (line.data for line in read_recording(data) if line.mark == by)
     return plain_console(b"\n".join(lines).decode("utf-8", "replace"))
 
 
@@ -194,9 +196,11 @@ _LAYERS = frozenset(
 """Modules that stand between a driver and what it is asked for; they are named after the drivers."""
 
 
-def console_troubles(lines: Sequence[ConsoleLine], drivers: Collection[str] = ()) -> list[ConsoleTrouble]:
-    """All troubles of a recording, in order; `drivers` are the bench's, which are known by their names too."""
-    texts = [line.text if line.mark == SAID else "" for line in lines]
+def console_troubles(
+    lines: Sequence[ConsoleLine], drivers: Collection[str] = (), by: str = SAID
+) -> list[ConsoleTrouble]:
+    """All troubles of a console or of netconsole, in order; `drivers` are the bench's, known by their names too."""
+    texts = [line.text if line.mark == by else "" for line in lines]
     windows = list(_windows(lines))
     troubles: list[ConsoleTrouble] = []
     for first, last in _groups(texts):
@@ -289,8 +293,16 @@ def _that_matter(texts: Sequence[str]) -> tuple[str, ...]:
 
 def last_lines_before(lines: Sequence[ConsoleLine], at: str) -> tuple[str, ...]:
     """The last 40 lines that were said until `at`: what is there of a bench that fell silent."""
-    texts = [line.text for line in lines if line.mark == SAID and line.at <= at]
-    return tuple([text for text in texts if text.strip()][-MOST_LINES:])
+    ways = [[line.text for line in lines if line.mark == by and line.at <= at] for by in (SAID, NET)]
+    return tuple([text for text in ways[0] or ways[1] if text.strip()][-MOST_LINES:])
+
+
+def lost_messages(lines: Iterable[ConsoleLine]) -> int:
+    """How many messages of the kernel did not come by netconsole."""
+    notes = (
+        line.text.removeprefix(LOST).split() for line in lines if line.mark == NOTE and line.text.startswith(LOST)
+    )
+    return sum(int(words[0]) for words in notes if words and words[0].isascii() and words[0].isdecimal())
 
 
 def gaps(lines: Iterable[ConsoleLine]) -> list[ConsoleLine]:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from storqual.base import child
-from storqual.base.console_log import said_text
+from storqual.base.console_log import SAID, said_text
 from storqual.base.files import parse_json, state_home
 from storqual.bench.ladder import ConsoleTyping
 from storqual.console.recorder import RecorderPlaces
@@ -32,7 +32,7 @@ _MOST_VALUES = 1000
 
 @dataclass(frozen=True)
 class Console:
-    """The console of `bench`; `virtual` are the places of a virtual one."""
+    """The console of `bench`; `virtual` are the places of a virtual one. To ask its recorder raises ToolError."""
 
     bench: str
     virtual: BenchPlaces | None = None
@@ -74,17 +74,18 @@ class Console:
             raise BadInputError([f"{self.bench}: {missing}"])
         password = way.ipmi_sol.password if way.ipmi_sol else None
         if password is not None and "{{" in password.get_secret_value():
-            sentence = (
-                "the password of its console is a template, which only a playbook fills; set IPMI_PASSWORD, leave"
-            )
+            sentence = "the password of its console is a template that only playbooks fill; set IPMI_PASSWORD, leave"
             raise BadInputError([f"{self.bench}: {sentence} `password` out, or have a campaign start the recorder"])
+        source = source_of(way, self.virtual.serial if self.virtual else None)
         order = {
             "bench": self.bench,
             "words": way.words,
             "way": described,
             "run": run,
             "folder": str(self.places.folder),
-            "source": asdict(source_of(way, self.virtual.serial if self.virtual else None)),
+            "source": source and asdict(source),
+            # its card may come with the next power-on of a virtual bench
+            "netconsole": {"listen": str(self.virtual.netconsole)} if self.virtual else described.get("netconsole"),
         }
         self._spawn(order)
         return True
@@ -137,24 +138,22 @@ class Console:
     def mark(self) -> int:
         return self.recording.mark()
 
-    def text_since(self, mark: int) -> str:
-        """What the bench said since, as clean text."""
-        return said_text(self.recording.read(mark))
+    def text_since(self, mark: int, by: str = SAID) -> str:
+        """What the bench said since on its console, or by netconsole (`NET`), as clean text."""
+        return said_text(self.recording.read(mark), by)
 
     def sysrq(self, letter: str) -> None:
-        """Type BREAK and the letter, which the kernel takes for a command. Raises ToolError."""
+        """Type BREAK and the letter, which the kernel takes for a command."""
         self._ask("sysrq", letter=letter)
 
     def send_break(self) -> None:
-        """Raises ToolError."""
         self._ask("break")
 
     def expect(self, why: str, for_s: float) -> None:
-        """Say beforehand that a panic is provoked within that time. Raises ToolError."""
+        """Say beforehand that a panic is provoked within that time."""
         self._ask("expect", why=why, for_s=for_s)
 
     def expect_no_longer(self) -> None:
-        """Raises ToolError."""
         self._ask("no_longer")
 
     @contextmanager
@@ -192,4 +191,6 @@ def console_of(bench: str, places: BenchPlaces | None) -> ConsoleTyping | None:
     if places is not None:
         return VirtualConsole(places)
     recorder = Console(bench)
-    return recorder if recorder.running() else None
+    order = recorder.running()
+    # netconsole alone answers no key
+    return recorder if order and set(order["way"]) != {"netconsole"} else None

@@ -25,12 +25,14 @@ from storqual.base.console_log import (
     ENDS,
     EXPECTED,
     GAP,
+    NET,
     NO_LONGER,
     NOTE,
     LineStamper,
     read_recording,
     utc_stamp,
 )
+from storqual.console.listener import NetconsoleListener
 from storqual.console.recording import Recording
 from storqual.console.sources import ConsoleLostError, ConsoleSource, OpenConsole, source_from_plain
 from storqual_core.kit.durable import replace_file
@@ -70,17 +72,21 @@ class RecorderPlaces:
 
 
 class Recorder:
-    """One console. `now` is the time in UTC, which never goes back while it records."""
+    """One console, and the netconsole of its bench; a bench may have either alone."""
 
-    def __init__(self, places: RecorderPlaces, source: ConsoleSource, order: Mapping[str, Any]) -> None:
-        self._places, self._source, self._order = places, source, order
+    def __init__(self, places: RecorderPlaces, order: Mapping[str, Any]) -> None:
+        """Raises ToolError where netconsole cannot be listened to."""
+        self._places, self._order = places, order
+        self._source = source_from_plain(order["source"])
+        self._listener = NetconsoleListener(**order["netconsole"]) if order["netconsole"] else None
         self._recording = Recording(places.folder)
+        self._messages = LineStamper(NET)
         self._stamper = LineStamper()
         self._selector = selectors.DefaultSelector()
         self._line: OpenConsole | None = None
         self._failed = 0
         self._since = self._again_at = self._heard = time.monotonic()
-        self._why = "it was not connected yet"
+        self._why = "it was not connected yet" if self._source else "netconsole only listens"
         self._told = ""
         self._ends = ""
         self._unwritten = 0
@@ -100,6 +106,8 @@ class Recorder:
             control.bind(path)
             control.listen(8)
             self._selector.register(control, selectors.EVENT_READ, control)
+            if self._listener is not None:
+                self._selector.register(self._listener.socket, selectors.EVENT_READ, self._listener)
             if self._recording.mark() and not self._ended_before():
                 self._note(f"{GAP}the recorder was killed, or its machine went down")
             self._note(f"{BEGINS}{self._order['words']}")
@@ -109,6 +117,8 @@ class Recorder:
                     self._turn()
             finally:
                 self._disconnect()
+                if self._listener is not None:
+                    self._listener.close()
                 if self._places.folder.is_dir():
                     self._note(f"{ENDS}{self._ends or 'it failed'}")
                     Path(path).unlink(missing_ok=True)
@@ -120,36 +130,44 @@ class Recorder:
 
     def _turn(self) -> None:
         now = time.monotonic()
-        if self._line is None and now >= self._again_at:
-            self._connect()
-        if self._line is None and now - self._since > _ALONE_S:
+        if self._source is not None and self._line is None and now >= self._again_at:
+            self._connect(self._source)
+        if self._away and now - self._since > _ALONE_S:
             self._end("nothing was heard for a day")
             return
-        wait = _REST_S if self._line is not None else max(0.0, self._again_at - time.monotonic())
+        wait = max(0.0, self._again_at - time.monotonic()) if self._away else _REST_S
         for key, _ in self._selector.select(wait):
             if isinstance(key.data, socket.socket):
                 self._answer(key.data)
             elif key.data is self._line is not None:
                 self._receive(self._line)
+            elif key.data is self._listener is not None:
+                self._listen(self._listener)
         if time.monotonic() - self._heard >= _REST_S:
             self._write(self._stamper.rest(self._stamp()))
 
-    def _connect(self) -> None:
+    @property
+    def _away(self) -> bool:
+        return self._line is None and self._source is not None
+
+    def _listen(self, listener: NetconsoleListener) -> None:
+        at, lines = self._stamp(), b""
+        for note, text in listener.receive():
+            lines += (self._messages.note(note, at) if note else b"") + self._messages.take(text, at)
+        self._write(lines)
+
+    def _connect(self, source: ConsoleSource) -> None:
         try:
-            line = self._source.open()
+            line = source.open()
         except ConsoleLostError as problem:
             self._missed(str(problem))
             return
         self._line = line
-        self._register()
+        for number in line.filenos():
+            self._selector.register(number, selectors.EVENT_READ, line)
         away = time.monotonic() - self._since
         self._note(f"connected{f' after {away:.1f} s' if self._told else ''}")
         self._why = ""
-
-    def _register(self) -> None:
-        assert self._line is not None  # noqa: S101 - it was opened, for mypy
-        for number in self._line.filenos():
-            self._selector.register(number, selectors.EVENT_READ, self._line)
 
     def _receive(self, line: OpenConsole) -> None:
         before = line.filenos()
@@ -225,7 +243,6 @@ class Recorder:
             question = json.loads(line)
             act: Callable[[], None] = {
                 "status": lambda: None,
-                "end": lambda: self._end("it was told to end"),
                 "break": self._break,
                 "sysrq": lambda: self._sysrq(str(question["letter"])),
                 "expect": lambda: self._expect(float(question["for_s"]), str(question["why"])),
@@ -235,14 +252,13 @@ class Recorder:
             return {"refused": "this is no question that a recorder answers"}
         try:
             act()
-        except ConsoleLostError as problem:
-            self._missed(str(problem))
-            return {"refused": str(problem)}
         except ToolError as problem:
+            if isinstance(problem, ConsoleLostError):
+                self._missed(str(problem))
             return {"refused": str(problem)}
-        away = 0.0 if self._line is not None else time.monotonic() - self._since
+        away = time.monotonic() - self._since if self._away else 0.0
         silent = time.monotonic() - self._heard
-        here = {"connected": self._line is not None, "away_s": round(away, 1), "why": self._why}
+        here = {"connected": not self._away, "away_s": round(away, 1), "why": self._why}
         return {**here, "silent_s": round(silent, 1), "mark": self._recording.mark()}
 
     def _open_line(self) -> OpenConsole:
@@ -278,12 +294,11 @@ def record(order: Mapping[str, Any], ready: Callable[[], None]) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise ToolError(f"another recorder holds {places.folder}") from None
-    source = source_from_plain(order["source"])
     public = {name: order[name] for name in ("bench", "words", "way", "run")}
     pid = os.getpid()
     replace_file(places.pidfile, json.dumps({**public, "pid": pid, "start_ticks": child.ticks_of_start(pid)}))
     try:
-        Recorder(places, source, order).run(ready)
+        Recorder(places, order).run(ready)
     finally:
         if places.folder.is_dir():
             places.pidfile.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from storqual.base import child
 from storqual.inputs.bmc import ipmitool_environment
@@ -36,32 +36,6 @@ _IAC, _DONT, _DO, _WONT, _WILL, _SB, _SE, _BREAK = 255, 254, 253, 252, 251, 250,
 
 class ConsoleLostError(ToolError):
     """The way to a console ended, or could not be gone."""
-
-
-class OpenConsole(Protocol):
-    """An open way to a console."""
-
-    def filenos(self) -> tuple[int, ...]:
-        """What becomes readable when something was said, or when it ended."""
-
-    def receive(self) -> bytes:
-        """What was said since; may be empty. Raises ConsoleLostError when there is nothing more to come."""
-
-    def send(self, data: bytes) -> None:
-        """Type. Raises ConsoleLostError."""
-
-    def send_break(self) -> None:
-        """Send a BREAK. Raises ToolError where this way knows none."""
-
-    def close(self) -> None:
-        """End it."""
-
-
-class ConsoleSource(Protocol):
-    """A way to a console that can be gone again and again."""
-
-    def open(self) -> OpenConsole:
-        """Go it. Raises ConsoleLostError."""
 
 
 class Telnet:
@@ -107,7 +81,8 @@ class SocketSource:
     host: str
     port: int = 0
 
-    def open(self) -> OpenConsole:
+    def open(self) -> "_SocketLine":
+        """Connect. Raises ConsoleLostError."""
         try:
             if not self.port:
                 made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -179,7 +154,8 @@ class ProgramSource:
     first: tuple[str, ...] = ()
     secret: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def open(self) -> OpenConsole:
+    def open(self) -> "_ProgramLine":
+        """Start it. Raises ConsoleLostError."""
         if self.first:
             with suppress(OSError, subprocess.TimeoutExpired):
                 child.run(self.first, env=self.secret, stdout=child.DEVNULL, stderr=child.DEVNULL, timeout=_BEFORE_S)
@@ -210,12 +186,12 @@ class _ProgramLine:
         finally:
             os.close(terminal)
         assert self._process.stderr is not None  # noqa: S101 - it is a pipe, for mypy
+        self._errors = self._process.stderr
         os.set_blocking(self._master, False)
-        os.set_blocking(self._process.stderr.fileno(), False)
+        os.set_blocking(self._errors.fileno(), False)
 
     def filenos(self) -> tuple[int, ...]:
-        assert self._process.stderr is not None  # noqa: S101 - it is a pipe, for mypy
-        return (self._master, *([] if self._complained else [self._process.stderr.fileno()]))
+        return (self._master, *([] if self._complained else [self._errors.fileno()]))
 
     def receive(self) -> bytes:
         self._hear_complaints()
@@ -236,9 +212,8 @@ class _ProgramLine:
 
     def _hear_complaints(self) -> None:
         """What the program says of itself is no console; its last words tell why it ended."""
-        assert self._process.stderr is not None  # noqa: S101 - as above
         with suppress(BlockingIOError):
-            data = os.read(self._process.stderr.fileno(), _CHUNK)
+            data = os.read(self._errors.fileno(), _CHUNK)
             self._complaints = (self._complaints + data)[-_LAST_WORDS:]
             self._complained = not data
 
@@ -259,8 +234,7 @@ class _ProgramLine:
     def close(self) -> None:
         self._end()
         os.close(self._master)
-        if self._process.stderr is not None:
-            self._process.stderr.close()
+        self._errors.close()
 
     def _end(self) -> None:
         for number in (signal.SIGTERM, signal.SIGKILL):
@@ -269,6 +243,11 @@ class _ProgramLine:
                     os.killpg(self._process.pid, number)
                 with suppress(subprocess.TimeoutExpired):
                     self._process.wait(_END_S)
+
+
+ConsoleSource = SocketSource | ProgramSource
+OpenConsole = _SocketLine | _ProgramLine
+"""An open way: `filenos` become readable when something was said or it ended; all else raises ConsoleLostError."""
 
 
 def _end_with_recorder() -> None:
@@ -294,8 +273,8 @@ def missing_program(way: ConsoleWay) -> str:
     return f"the console ({way.words}) needs the program {program}, which is not here; install {package}"
 
 
-def source_of(way: ConsoleWay, virtual_console: Path | None = None) -> SocketSource | ProgramSource:
-    """How that way is gone; `virtual_console` is the socket of a virtual bench's serial line."""
+def source_of(way: ConsoleWay, virtual_console: Path | None = None) -> ConsoleSource | None:
+    """How that way is gone; `virtual_console` is the socket of a virtual bench's serial line. None: not at all."""
     if way.ipmi_sol is not None:
         words, secret = way.ipmi_sol.argv, ipmitool_environment(way.ipmi_sol.password)
         # one session is all that a BMC has: a dead one of ours, or of somebody else, is ended first
@@ -312,12 +291,11 @@ def source_of(way: ConsoleWay, virtual_console: Path | None = None) -> SocketSou
     if way.telnet is not None:
         host, _, port = way.telnet.rpartition(":")
         return SocketSource(host.strip("[]"), int(port))
-    return SocketSource(str(virtual_console))
+    return SocketSource(str(virtual_console)) if way.virtual else None
 
 
-def source_from_plain(plain: Mapping[str, Any]) -> ConsoleSource:
+def source_from_plain(plain: Mapping[str, Any] | None) -> ConsoleSource | None:
     """A source that became JSON on its way to the recorder."""
-    if "argv" in plain:
-        argv, first = tuple(plain["argv"]), tuple(plain["first"])
-        return ProgramSource(argv, plain["break_keys"], first, plain["secret"])
-    return SocketSource(plain["host"], plain["port"])
+    if plain and "argv" in plain:
+        return ProgramSource(**{**plain, "argv": tuple(plain["argv"]), "first": tuple(plain["first"])})
+    return SocketSource(**plain) if plain else None

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`storqual_console` of a bench: over which way its serial console is read and typed at."""
+"""`storqual_console` of a bench: over which way its serial console is read and typed at, and netconsole beside it."""
 
+from ipaddress import ip_address
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -18,6 +19,13 @@ def _address(value: str) -> str:
     if not 0 < int(port) <= MOST_PORT:
         raise ValueError(f"a port from 1 to {MOST_PORT}")
     return value
+
+
+def _ip(value: str) -> str:
+    try:
+        return str(ip_address(value))
+    except ValueError:
+        raise ValueError("an address such as 192.0.2.57") from None
 
 
 class IpmiSol(Bmc):
@@ -42,8 +50,16 @@ class Conserver(Shape):
     port: Port = 782
 
 
+class Netconsole(Shape):
+    """Where messages of a bench's kernel arrive on the control node; those of `sender`, the bench, alone are kept."""
+
+    listen: Annotated[Text, AfterValidator(_ip)]
+    port: Port = 6666
+    sender: Annotated[Text, AfterValidator(_ip)]
+
+
 class ConsoleWay(Shape):
-    """Exactly one way to the serial console of a bench."""
+    """Exactly one way to the serial console of a bench, netconsole, or both."""
 
     ipmi_sol: IpmiSol | None = None
     telnet: Annotated[Text, AfterValidator(_address)] | None = None
@@ -51,16 +67,21 @@ class ConsoleWay(Shape):
     conserver: Conserver | None = None
     labgrid: LabgridPlace | None = None
     virtual: Literal[True] | None = None
+    netconsole: Netconsole | None = None
 
     @model_validator(mode="after")
     def _is_one(self) -> "ConsoleWay":
-        if len(self.model_fields_set) != 1 or getattr(self, self.name) is None:
-            raise ValueError(f"exactly one of {', '.join(type(self).model_fields)}")
+        names = self.model_fields_set
+        if not names or len(names - {"netconsole"}) > 1 or any(getattr(self, name) is None for name in names):
+            *ways, last = type(self).model_fields
+            raise ValueError(f"exactly one of {', '.join(ways)}; {last} beside it or alone")
+        if self.virtual and self.netconsole:
+            raise ValueError("that of a virtual bench is asked for by `netconsole: true` in storqual_virtual")
         return self
 
     @property
     def name(self) -> str:
-        return next(iter(self.model_fields_set), "virtual")
+        return next(iter(self.model_fields_set - {"netconsole"}), "netconsole")
 
     def at(self, place: LabgridPlace | None, bench: str) -> "ConsoleWay":
         """This way, with the place of the bench's reservation where its own names none. Raises BadInputError."""
@@ -71,6 +92,11 @@ class ConsoleWay(Shape):
     @property
     def words(self) -> str:
         """The way as people read it, without any secret."""
+        listening = f"netconsole to {self.netconsole.listen}, port {self.netconsole.port}" if self.netconsole else ""
+        return " and ".join(filter(None, (self._line, listening)))
+
+    @property
+    def _line(self) -> str:
         if self.ipmi_sol:
             return f"IPMI serial over LAN of {self.ipmi_sol.host}"
         if self.telnet:
@@ -81,4 +107,4 @@ class ConsoleWay(Shape):
             return f"{self.conserver.name} of conserver {self.conserver.server}"
         if self.labgrid:
             return f"labgrid place {self.labgrid.place}"
-        return "the serial line of the virtual bench"
+        return "the serial line of the virtual bench" if self.virtual else ""

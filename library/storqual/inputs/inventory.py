@@ -289,6 +289,7 @@ class Guest(Shape):
     memory: Annotated[Size, Field(ge=_LEAST_SIZE)] = 1 << 30
     clock: Literal["host", "instructions"] = "host"
     flavour: Literal["deb", "rpm"] = "deb"
+    netconsole: bool = False
     adapters: dict[Name, Emulation] = Field(default={})
 
 

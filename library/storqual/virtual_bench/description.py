@@ -111,7 +111,7 @@ class BenchDescription:
     """One virtual bench; `memory` in bytes. `counts_instructions`: its clock is the instructions that it executed.
 
     `debug` is its adapter without hardware, of which QEMU knows nothing, where it has one. `flavour` is the kind of
-    its guest.
+    its guest; with `netconsole` it has a second network card.
     """
 
     name: str
@@ -121,6 +121,7 @@ class BenchDescription:
     counts_instructions: bool = False
     debug: DebugHost | None = None
     flavour: str = "deb"
+    netconsole: bool = False
 
     @property
     def drives(self) -> tuple[EmulatedDrive, ...]:
@@ -391,6 +392,7 @@ def described(bench: Bench) -> BenchDescription:
         memory=virtual.memory,
         counts_instructions=counts_instructions,
         flavour=virtual.flavour,
+        netconsole=virtual.netconsole,
         # the order of a mapping means nothing, and tools that pass an inventory on may sort it
         adapters=tuple(sorted(built, key=lambda adapter: (adapter.slot, adapter.function, adapter.alias))),
         debug=declared_debug_host(

@@ -80,6 +80,11 @@ class BenchPlaces:
         return socket_folder(self.state) / "serial"
 
     @property
+    def netconsole(self) -> Path:
+        """The socket to which a bench with a card for netconsole sends Ethernet frames, whoever listens."""
+        return socket_folder(self.state) / "netconsole"
+
+    @property
     def pstore(self) -> Path:
         """What the emulated firmware keeps over a reboot: the last lines of kernels that panicked."""
         return self.state / "pstore.img"

@@ -112,6 +112,7 @@ def _spawn(
         drives=places.drive("x").parent,
         console=places.console,
         serial=places.serial,
+        netconsole=places.netconsole,
         pstore=places.pstore,
         monitor=sockets / "monitor",
         pidfile=sockets / "pid",
@@ -295,7 +296,7 @@ def _clear(places: BenchPlaces) -> None:
     """Remove what only a running bench has."""
     places.power.unlink(missing_ok=True)
     sockets = socket_folder(places.state)
-    for file in ("monitor", "pid", "serial"):
+    for file in ("monitor", "pid", "serial", "netconsole.bench"):
         (sockets / file).unlink(missing_ok=True)
     for folder in (sockets, sockets.parent):
         with suppress(OSError):

@@ -44,6 +44,7 @@ class EmulatedMachine:
     drives: Path
     console: Path
     serial: Path
+    netconsole: Path
     pstore: Path
     monitor: Path
     pidfile: Path
@@ -185,7 +186,14 @@ def machine_argv(description: BenchDescription, machine: EmulatedMachine, accele
     argv += ["-device", _json(driver="ide-cd", id="cd", drive="boot-disc", bootindex=0)]
     forward = f"tcp:127.0.0.1:0-{GUEST_ADDRESS}:22"
     argv += ["-netdev", f"user,id=network,restrict=on,ipv6=off,hostfwd={forward}"]
-    argv += ["-device", _json(driver="virtio-net-pci", netdev="network", addr="4", romfile="")]
+    card: dict[str, object] = {"driver": "virtio-net-pci", "romfile": ""}
+    argv += ["-device", _json(**card, netdev="network", addr=_address(4), multifunction=description.netconsole)]
+    if description.netconsole:
+        # Unix sockets: no port that another bench could have, and only this user reaches them
+        ends = {"local": machine.netconsole.with_suffix(".bench"), "remote": machine.netconsole}
+        sockets = {end: {"type": "unix", "path": str(path)} for end, path in ends.items()}
+        argv += ["-netdev", _json(type="dgram", id="messages", **sockets)]
+        argv += ["-device", _json(**card, netdev="messages", addr=_address(4, 1))]
     argv += ["-device", _json(driver="virtio-rng-pci", addr="2.0", multifunction=True)]
     # what ends a guest that hangs; armed in boots on trial. The slots from 5 on are for adapters
     argv += ["-device", _json(driver="i6300esb", addr="2.1"), "-action", "watchdog=reset"]

@@ -7,31 +7,35 @@ DOCUMENTATION = r"""
 module: last_words
 short_description: The last lines of a kernel that died
 description:
-  - Reads a panic from the log of a serial console. Where there is no such log, it reads what pstore kept over the
-    reboot from the bench. It never fails; where nothing was kept the text is empty.
+  - Reads a panic from the serial console, from what came by netconsole, and from what pstore and kdump kept on the
+    bench over the reboot. It never fails; where nothing was kept the text is empty.
 options:
-  console:
-    description: The log of the serial console on the control node; empty where there is none.
+  virtual_state:
+    description: The state folder of a virtual bench; empty for another one, whose recorded console is read.
     type: path
     default: ""
   since:
-    description: The end of the log before the boot, in bytes, as RV(offset) of an earlier call.
-    type: int
+    description: What was there before the boot, as RV(mark) of an earlier call.
+    type: dict
 author: [storqual contributors (!UNKNOWN)]
 """
 
 EXAMPLES = r"""
-- name: Note where the console log ends
+- name: Note where the console ends
   last_words:
-    console: "{{ storqual_console }}"
+    virtual_state: "{{ virtual_bench_state | default('') }}"
   register: before_boot
 """
 
 RETURN = r"""
-offset:
-  description: Where the console log ends now, in bytes.
+mark:
+  description: Where console and recording end now, and which traces lie on the bench.
   returned: always
-  type: int
+  type: dict
+sources:
+  description: Which of V(console), V(netconsole), V(pstore) and V(kdump) had the panic.
+  returned: always
+  type: dict
 panic:
   description: The text of the panic; empty without one.
   returned: always

@@ -6,7 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storqual.base.console_log import PANIC, ConsoleLine, console_troubles, last_lines_before, read_recording
+from storqual.base.console_log import (
+    NET,
+    PANIC,
+    ConsoleLine,
+    console_troubles,
+    last_lines_before,
+    lost_messages,
+    read_recording,
+)
 from storqual.base.figures import second
 from storqual.base.files import unpacked
 from storqual.base.text import plural
@@ -19,6 +27,8 @@ from storqual_core.kit.errors import StorqualError
 _MOST_TROUBLES = 20
 _BEFORE_S = 900.0
 """A trouble so long before a bench was lost tells why it was."""
+_SAME_S = 60.0
+"""What netconsole had within so long of the same trouble on the console is not shown a second time."""
 _NO_CONSOLE = (
     "No console is declared for this bench: what its kernel said when it panicked, hung or did not boot cannot be"
     " shown, but for what pstore or kdump kept."
@@ -60,6 +70,7 @@ def _section(material: Material, name: str, bench: dict[str, Any]) -> ConsoleSec
         heard, text = _recorded(material, event)
         lines += heard
         sentences.append(text)
+    sentences += _sent(lines)
     begun = any(event.kind == "console_started" for event in events)
     if begun and not kept:
         sentences.append("The console was recorded, and the recording was not taken into the run.")
@@ -86,6 +97,14 @@ def _recorded(material: Material, event: Event) -> tuple[list[ConsoleLine], str]
         return [], f"{raw['path']}, the recording of the console, cannot be read."
 
 
+def _sent(lines: Sequence[ConsoleLine]) -> Iterator[str]:
+    """How much came by netconsole, where anything did."""
+    if count := sum(line.mark == NET for line in lines):
+        lost = lost_messages(lines)
+        missing = f"; {lost} of the kernel's messages are missing: they are below its log level, or were lost"
+        yield f"By netconsole came {plural(count, 'line')}{missing if lost else ''}."
+
+
 def sources_told(event: Event) -> str:
     """Which source had the trace of a panic and which had not; empty where nobody looked."""
     sources = event.fields.get("sources") or {}
@@ -104,8 +123,17 @@ def _listed(names: Sequence[str]) -> str:
 
 def _excerpts(lines: list[ConsoleLine], drivers: Sequence[str], events: Sequence[Event]) -> Iterator[ConsoleExcerpt]:
     troubles = console_troubles(lines, drivers)
+    sent = [
+        trouble
+        for trouble in console_troubles(lines, drivers, NET)
+        if not any(
+            trouble.kind == other.kind and abs(clock(trouble.at) - clock(other.at)) <= _SAME_S for other in troubles
+        )
+    ]
+    troubles = sorted([*troubles, *sent], key=lambda trouble: trouble.at)
     for trouble in troubles[:_MOST_TROUBLES]:
         kind = "Kernel panic" if trouble.kind == PANIC else KINDS[trouble.kind].capitalize()
+        kind += ", by netconsole" if trouble in sent else ""
         named = f"It names {_listed(trouble.drivers)}." if trouble.drivers else "It names no driver."
         why = f" It was provoked: {trouble.expected}." if trouble.expected else ""
         text = "\n".join(trouble.lines)

@@ -11,6 +11,7 @@ from storqual_core.kit.errors import BadInputError
 from tests.unit.storqual.inputs.test_inventory import bench, problems
 
 SOL = {"host": "bmc07.lab", "user": "storqual", "password": "canary-7Qx"}
+NET = {"listen": "192.0.2.10", "sender": "192.0.2.57"}
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,8 @@ SOL = {"host": "bmc07.lab", "user": "storqual", "password": "canary-7Qx"}
         ({"ssh": {"host": "port7@console1.lab"}}, "port7@console1.lab"),
         ({"conserver": {"server": "console1.lab", "name": "bench07"}}, "bench07"),
         ({"labgrid": {"place": "bench07"}}, "bench07"),
+        ({"netconsole": NET}, "192.0.2.10"),
+        ({"telnet": "console1.lab:7001", "netconsole": NET}, "7001 and netconsole to 192.0.2.10, port 6666"),
     ],
 )
 def test_each_way_is_read(way: dict[str, Any], words: str) -> None:
@@ -47,6 +50,11 @@ def test_each_way_is_read(way: dict[str, Any], words: str) -> None:
         {"labgrid": {"place": "-p"}},
         {"ipmi_sol": {"host": "bmc", "user": "-U"}},
         {"serial": "/dev/ttyS0"},
+        {"netconsole": {"listen": "192.0.2.10"}},
+        {"netconsole": {**NET, "sender": "bench07.lab"}},
+        {"netconsole": {**NET, "port": 0}},
+        {"telnet": "a:1", "ssh": {"host": "b"}, "netconsole": NET},
+        {"virtual": True, "netconsole": NET},
         {"virtual": True},
         {"virtual": False},
     ],

@@ -102,10 +102,12 @@ def test_time_is_the_hosts_unless_the_bench_counts_instructions() -> None:
     assert from_plain(counting.plain()) == counting
 
 
-def test_a_bench_of_a_former_version_counts_no_instructions() -> None:
+def test_a_bench_of_a_former_version_has_what_it_was_started_with() -> None:
     plain = describe("vbench", *_bench(_drive(1))).plain()
-    del plain["counts_instructions"]
-    assert not from_plain(plain).counts_instructions
+    del plain["counts_instructions"], plain["netconsole"]
+    assert from_plain(plain) == describe("vbench", *_bench(_drive(1)))
+    adapters, virtual = _bench(_drive(1))
+    assert describe("vbench", adapters, {**virtual, "netconsole": True}).netconsole
 
 
 @pytest.mark.parametrize(

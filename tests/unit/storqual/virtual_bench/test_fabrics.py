@@ -4,6 +4,7 @@
 import json
 import shlex
 import subprocess
+from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -44,10 +45,8 @@ def problems(*drives: dict[str, Any], **words: Any) -> str:
 
 
 def arguments(description: BenchDescription) -> list[dict[str, Any]]:
-    names = (
-        "image_root boot_disc overlay drives console serial pstore monitor pidfile host_key authorized_keys host_name"
-    )
-    machine = EmulatedMachine(**{name: Path("/state") / name for name in names.split()})
+    names = [field.name for field in fields(EmulatedMachine) if field.name != "handed"]
+    machine = EmulatedMachine(**{name: Path("/state") / name for name in names})
     argv = machine_argv(description, machine, Acceleration("tcg", ""))
     return [json.loads(value) for name, value in pairwise(argv) if name == "-device"]
 

@@ -40,6 +40,7 @@ def _machine(folder: str = "/state") -> EmulatedMachine:
         drives=place / "drives",
         console=place / "console.log",
         serial=place / "serial",
+        netconsole=place / "netconsole",
         pstore=place / "pstore.img",
         monitor=place / "monitor",
         pidfile=place / "pid",
@@ -112,6 +113,16 @@ def test_the_bench_starts_stopped_and_listens_on_loopback_only() -> None:
     assert "hostfwd=tcp:127.0.0.1:0-" in network
     assert "-vnc" not in argv
     assert _values(argv, "-display") == ["none"]
+
+
+def test_a_card_for_netconsole_is_on_sockets_of_the_bench_alone_and_comes_when_it_is_asked_for() -> None:
+    cards = [device["addr"] for device in _devices(machine_argv(_bench(), _machine(), TCG)) if "netdev" in device]
+    assert cards == ["4.0"]
+    argv = machine_argv(replace(_bench(), netconsole=True), _machine("/x,y"), TCG)
+    assert [device["addr"] for device in _devices(argv) if "netdev" in device] == ["4.0", "4.1"]
+    network, messages = _values(argv, "-netdev")
+    assert "restrict=on" in network
+    assert json.loads(messages)["remote"] == {"type": "unix", "path": "/x,y/netconsole"}
 
 
 def test_instructions_are_counted_where_the_bench_says_so() -> None:

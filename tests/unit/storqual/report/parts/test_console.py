@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from storqual.base.console_log import GAP, LineStamper
+from storqual.base.console_log import GAP, NET, SAID, LineStamper
+from storqual.base.netconsole import LOST
 from storqual.report import build_report
 from storqual.run import sha256_of
 from tests.support.judged_reports import QUICK, judged
@@ -18,9 +19,9 @@ from tests.support.played_console import PANIC
 HERE = {"bench": "vbench"}
 
 
-def recorded(*parts: str | tuple[str, str], at: str = "2026-11-21T10:30:00.000Z") -> bytes:
+def recorded(*parts: str | tuple[str, str], at: str = "2026-11-21T10:30:00.000Z", mark: str = SAID) -> bytes:
     """A recording; a pair has a note of the recorder."""
-    stamper = LineStamper()
+    stamper = LineStamper(mark)
     kept = (
         stamper.note(part[1], at) if isinstance(part, tuple) else stamper.take(part.encode(), at) for part in parts
     )
@@ -65,6 +66,20 @@ def test_a_panic_that_was_provoked_says_for_what(tmp_path: Path) -> None:
     text = page(tmp_path, recorded(window, PANIC))
     assert "It was provoked: sysrq_panic of trial t1." in text
     assert '<li class="o-error"><p class="head"><strong>Kernel panic' not in text
+
+
+def test_what_only_netconsole_had_is_shown_and_what_it_lacks_is_said(tmp_path: Path) -> None:
+    lost = ("", f"{LOST}12 messages ahead of number 90")
+    text = page(tmp_path, recorded("silent\n") + recorded(lost, PANIC, mark=NET))
+    assert "Kernel panic, by netconsole" in text
+    assert "By netconsole came 14 lines; 12 of the kernel" in text
+    assert "megasas_build_and_issue_cmd_fusion" in text
+
+
+def test_what_console_and_netconsole_had_is_shown_once(tmp_path: Path) -> None:
+    late = recorded(PANIC, at="2026-11-21T10:35:00.000Z", mark=NET)
+    text = page(tmp_path, recorded(PANIC) + recorded(PANIC, mark=NET) + late)
+    assert (text.count("Kernel panic, by netconsole"), text.count("Kernel panic</strong>")) == (1, 1)
 
 
 def test_gaps_are_counted(tmp_path: Path) -> None:
