@@ -278,8 +278,10 @@ def test_a_stamp_in_front_of_a_line_is_no_part_of_it(stamp: str) -> None:
     assert classify(stamp + "storqual: adapter reset") is None
 
 
-def test_a_log_info_word_is_decoded() -> None:
-    line = "mpt3sas_cm0: log_info(0x31110d00): originator(PL), code(0x11), sub_code(0x0d00)"
+@pytest.mark.parametrize("name", ["mpt2sas0", "mpt2sas_cm0", "mpt3sas_cm1"])
+def test_a_log_info_word_is_decoded(name: str) -> None:
+    line = f"{name}: log_info(0x31110d00): originator(PL), code(0x11), sub_code(0x0d00)"
+    assert classify(line) == "task_abort"
     assert decode_log_info(line) == "originator PL, code 0x11 (reset), sub-code 0x0d00"
     assert decode_log_info("ioc0: LogInfo(0x30030101)") == (
         "originator IOP, code 0x03 (invalid configuration page), sub-code 0x0101"
@@ -389,6 +391,40 @@ def test_a_drive_tells_of_its_own_reset_at_a_boot_only() -> None:
     line = "sd 1:0:0:0: Power-on or device reset occurred"
     assert classify(f"[   14.250001] {line}") is None
     assert classify(f"[ 4014.250001] {line}") == classify(line) == "task_abort"
+
+
+HOST_BYTES = ("OK", "NO_CONNECT", "BUS_BUSY", "TIME_OUT", "BAD_TARGET", "ABORT", "PARITY", "ERROR", "RESET")
+SENSE_KEYS = {2: "Not Ready", 3: "Medium Error", 4: "Hardware Error", 5: "Illegal Request", 11: "Aborted Command"}
+
+
+@pytest.mark.parametrize(("number", "name"), list(enumerate(HOST_BYTES)), ids=HOST_BYTES)
+def test_a_host_byte_in_numbers_means_what_its_name_means(number: int, name: str) -> None:
+    result = "sd 0:0:1:0: [sdb] tag#7 FAILED Result: hostbyte="
+    kind = classify(f"{result}DID_{name} driverbyte=DRIVER_OK")
+    assert kind
+    assert classify(f"{result}{number:#04x} driverbyte=0x00") == kind
+    assert classify(f"{result}{number:#x} driverbyte=DRIVER_OK") == kind
+
+
+@pytest.mark.parametrize(("number", "name"), list(SENSE_KEYS.items()), ids=list(SENSE_KEYS.values()))
+def test_a_sense_key_in_numbers_means_what_its_name_means(number: int, name: str) -> None:
+    line = "sd 0:0:0:0: [sda] tag#1 Sense Key : "
+    assert classify(f"{line}{number:#x} [current]") == classify(f"{line}{name} [current]")
+    assert (classify(f"{line}{number:#x} [current]") is None) is (name == "Illegal Request")
+
+
+@pytest.mark.parametrize(
+    "driver",
+    [
+        *("e100", "e1000e", "stmmac", "hinic", "liquidio", "octeon_mgmt", "txgbe", "ngbe", "ath10k_pci", "mt7921e"),
+        *("rtw_8822be", "brcmfmac", "rdma_rxe", "infiniband", "CIFS", "ceph", "libceph", "ast", "mgag200"),
+        *("i801_smbus", "ucsi_acpi", "hid-generic", "uvcvideo", "ccp"),
+    ],
+)
+def test_a_driver_that_has_no_drives_tells_no_fault_of_storage(driver: str) -> None:
+    said = "0000:02:00.0: command timed out, adapter reset"
+    assert classify(f"acmeraid {said}")
+    assert classify(f"{driver} {said}") is None
 
 
 SEVERAL = [rule for rule in RULES if "|" in rule.pattern]
