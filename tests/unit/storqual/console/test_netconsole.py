@@ -2,7 +2,6 @@
 """Netconsole: datagrams of a kernel become lines of the recording, what is missing is said, strangers are refused."""
 
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -139,20 +138,15 @@ def test_a_port_that_is_taken_is_one_sentence(console: Console, way: ConsoleWay)
     assert console.running() is None
 
 
-@pytest.fixture
-def virtual(tmp_path: Path) -> Iterator[Console]:
-    """Of a virtual bench that is off: its serial line comes with its power, and so do its frames."""
-    made = Console("vbench", BenchPlaces.of(tmp_path / "bench"))
-    yield made
-    made.stop()
-
-
-def test_frames_of_a_virtual_bench_are_read(virtual: Console) -> None:
+def test_frames_of_a_virtual_bench_are_read_before_it_is_on(tmp_path: Path) -> None:
+    places = BenchPlaces.of(tmp_path / "bench")
+    virtual = Console("vbench", places)
     virtual.start(ConsoleWay(virtual=True))
-    assert virtual.virtual is not None
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as card:
-        for data in (b"arp", frame(b"[    1.0] by netconsole\n")):
-            card.sendto(data, str(virtual.virtual.netconsole))
-    until(lambda: virtual.text_since(0, NET) == "[    1.0] by netconsole")
-    virtual.stop()
-    assert not virtual.virtual.netconsole.exists()
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as card:
+            for data in (b"arp", frame(b"[    1.0] by netconsole\n")):
+                card.sendto(data, str(places.netconsole))
+        until(lambda: virtual.text_since(0, NET) == "[    1.0] by netconsole")
+    finally:
+        virtual.stop()
+    assert not places.netconsole.exists()

@@ -10,50 +10,9 @@ from hypothesis import strategies as st
 from storqual_core.kit.errors import ToolError
 from storqual_core.tools import grub
 from tests.support.replay import Call, Replay
+from tests.support.tool_fixtures import fixture_text
 
-CONFIG = """\
-if [ -s $prefix/grubenv ]; then
-  load_env
-fi
-if [ "${next_entry}" ] ; then
-   set default="${next_entry}"
-   set next_entry=
-   save_env next_entry
-   set boot_once=true
-else
-   set default="${saved_entry}"
-fi
-function gfxmode {
-	set gfxpayload="${1}"
-}
-menuentry 'Debian GNU/Linux' --class debian --class os $menuentry_id_option 'gnulinux-simple-1111' {
-	load_video
-	if [ x$grub_platform = xxen ]; then
-		insmod xzio
-	fi
-	search --no-floppy --fs-uuid --set=root 1111
-	echo	'Loading Linux 6.1.0-2-amd64 ...'
-	linux	/boot/vmlinuz-6.1.0-2-amd64 root=UUID=1111 ro  console=ttyS0 panic=60
-	echo	'Loading initial ramdisk ...'
-	initrd	/boot/initrd.img-6.1.0-2-amd64
-}
-submenu 'Advanced options for Debian GNU/Linux' $menuentry_id_option 'advanced-1111' {
-	menuentry 'Debian GNU/Linux, with Linux 6.1.0-2-amd64' --class debian $menuentry_id_option 'linux-2-1111' {
-		linux	/boot/vmlinuz-6.1.0-2-amd64 root=UUID=1111 ro  console=ttyS0
-		initrd	/boot/initrd.img-6.1.0-2-amd64
-	}
-	menuentry 'Debian GNU/Linux, with Linux 6.1.0-1-amd64' --class debian $menuentry_id_option 'linux-1-1111' {
-		linux	/boot/vmlinuz-6.1.0-1-amd64 root=UUID=1111 ro  console=ttyS0
-		initrd	/boot/initrd.img-6.1.0-1-amd64
-	}
-}
-menuentry "Memory test" --id=memtest {
-	linux16 /boot/memtest86+.bin
-}
-if [ -f  ${config_directory}/custom.cfg ]; then
-  source ${config_directory}/custom.cfg
-fi
-"""
+CONFIG = fixture_text("grub", "grub.cfg")
 
 
 def boot(tmp_path: Path, *calls: Call, config: str = CONFIG) -> grub.Grub:

@@ -275,32 +275,7 @@ def test_no_page_is_told_with_the_tools_words() -> None:
         sg3.read_log_pages(Replay([Call("sg_logs -a /dev/sg1", "", rc=9)]), "/dev/sg1")
 
 
-ODD = """    EXAMPLE   DISK9             0007
-
-Non-medium error page  [0x6]
-  Non-medium error count = 3
-
-Sequential access device page (ssc-3)
-  Data bytes received with WRITE commands: 5 GB
-
-No ascii information for page = 0x37, here is hex:
- 00     37 00 00 04 00 00 00 04
-
-Protocol Specific port page for SAS SSP  (sas-2) [0x18]
-relative target port id = 1
-  number of phys = 1
-  phy identifier = 0
-    Running disparity error count = 52
-    Loss of DWORD synchronization = 19
-    Phy event descriptors:
-     Running disparity error count: 52
-     Loss of dword synchronization count: 19
-relative target port id = 2
-  number of phys = 1
-  phy identifier = 1
-    Running disparity error count = 2
-    Loss of DWORD synchronization = 3
-"""
+ODD = fixture_text("sg3", "logs_odd.txt")
 
 
 def test_a_page_without_a_number_in_its_title_gives_nothing_to_the_page_before() -> None:

@@ -2,7 +2,6 @@
 """ssacli: the indented tree, its errors, and commands that are believed only when text and status agree."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -10,8 +9,9 @@ from storqual_core.kit.errors import ToolError
 from storqual_core.tools import ssacli
 from storqual_core.tools.capabilities import FirmwareImage, VolumeRequest
 from tests.support.replay import Call, Replay
+from tests.support.tool_fixtures import fixture_text
 
-TREE = (Path(__file__).parent / "fixtures" / "ssacli" / "config_detail.txt").read_text(encoding="utf-8")
+TREE = fixture_text("ssacli", "config_detail.txt")
 ALL = "ssacli ctrl all show config detail"
 ONE = "ssacli ctrl slot=3 show config detail"
 
@@ -115,7 +115,7 @@ def test_a_missing_controller_is_an_error() -> None:
         ssacli.read_versions(Replay([Call("ssacli ctrl slot=4 show config detail", TREE)]), "4")
 
 
-SHORT = (Path(__file__).parent / "fixtures" / "ssacli" / "config_short.txt").read_text(encoding="utf-8")
+SHORT = fixture_text("ssacli", "config_short.txt")
 
 
 def test_an_array_of_the_short_form_has_members() -> None:

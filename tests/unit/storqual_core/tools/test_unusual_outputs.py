@@ -460,7 +460,7 @@ OWN: dict[tuple[str, str], tuple[str, ...]] = {
     ("sasflash", "parse_links"): ("links.txt",),
     ("sg3", "parse_capacity"): ("readcap_long.txt", "readcap_old.txt"),
     ("sg3", "parse_inquiry"): ("inquiry.txt",),
-    ("sg3", "parse_log_pages"): ("logs_all.txt",),
+    ("sg3", "parse_log_pages"): ("logs_all.txt", "logs_odd.txt"),
     ("sg3", "parse_mode_pages"): ("modes.txt",),
     ("smartctl", "parse_health"): ("ata.json", "scsi.json"),
     ("smartctl", "parse_scan"): ("scan.json",),
