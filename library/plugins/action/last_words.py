@@ -15,6 +15,7 @@ from storqual.console.console import Console
 from storqual.virtual_bench.boot import mark, written_since
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_state
+from storqual_core.kit.errors import StorqualError
 
 _FILES = {
     "pstore": "/sys/fs/pstore/dmesg-* /var/lib/systemd/pstore/*/dmesg.txt /var/lib/systemd/pstore/*/*/dmesg.txt",
@@ -22,6 +23,15 @@ _FILES = {
 }
 """Where a panic leaves its trace for the next boot, by what keeps it there."""
 _BETWEEN = "---- storqual: another file ----"
+
+
+def _has_card(places: BenchPlaces | None) -> bool:
+    """Whether a virtual bench runs with a card for netconsole."""
+    try:
+        power = power_state(places) if places else None
+    except StorqualError:
+        return False
+    return power is not None and power.bench.netconsole
 
 
 class ActionModule(ActionBase):
@@ -62,8 +72,7 @@ class ActionModule(ActionBase):
             panics["console"] = panic_text(written_since(places.console, int(since["log"])))
         elif order is not None and set(order["way"]) != {"netconsole"}:
             panics["console"] = panic_text(recorded.text_since(int(since["recording"])))
-        power = power_state(places) if places else None
-        if order is not None and ("netconsole" in order["way"] or (power is not None and power.bench.netconsole)):
+        if order is not None and ("netconsole" in order["way"] or _has_card(places)):
             panics["netconsole"] = panic_text(recorded.text_since(int(since["recording"]), NET))
         if lying is not None and since["lying"] is not None:
             for name in _FILES:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the serial console of a bench said: its panics and hangs with the driver they name, and what was not heard."""
 
+import math
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -121,13 +122,21 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names) or "no source"
 
 
+def _seconds(since: str, until: str) -> float:
+    """Not a number where one of them is no time: lines of a damaged recording have none."""
+    try:
+        return clock(until) - clock(since)
+    except ValueError:
+        return math.nan
+
+
 def _excerpts(lines: list[ConsoleLine], drivers: Sequence[str], events: Sequence[Event]) -> Iterator[ConsoleExcerpt]:
     troubles = console_troubles(lines, drivers)
     sent = [
         trouble
         for trouble in console_troubles(lines, drivers, NET)
         if not any(
-            trouble.kind == other.kind and abs(clock(trouble.at) - clock(other.at)) <= _SAME_S for other in troubles
+            trouble.kind == other.kind and abs(_seconds(other.at, trouble.at)) <= _SAME_S for other in troubles
         )
     ]
     troubles = sorted([*troubles, *sent], key=lambda trouble: trouble.at)
@@ -145,7 +154,7 @@ def _excerpts(lines: list[ConsoleLine], drivers: Sequence[str], events: Sequence
         yield ConsoleExcerpt("And more", "", more, "", "", serious=False)
     for event in events:
         lost = event.kind == "session_lost" or (event.kind == "block_finished" and event.text("outcome") == "lost")
-        known = any(0 <= clock(event.time) - clock(trouble.at) <= _BEFORE_S for trouble in troubles)
+        known = any(0 <= _seconds(trouble.at, event.time) <= _BEFORE_S for trouble in troubles)
         text = "\n".join(last_lines_before(lines, event.time)) if lost and not known else ""
         if text:
             reason = event.text("reason") or event.text("message")

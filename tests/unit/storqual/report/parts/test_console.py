@@ -80,6 +80,8 @@ def test_what_console_and_netconsole_had_is_shown_once(tmp_path: Path) -> None:
     late = recorded(PANIC, at="2026-11-21T10:35:00.000Z", mark=NET)
     text = page(tmp_path, recorded(PANIC) + recorded(PANIC, mark=NET) + late)
     assert (text.count("Kernel panic, by netconsole"), text.count("Kernel panic</strong>")) == (1, 1)
+    damaged = recorded(PANIC, at="9999-99-99T99:99:99.999Z") + recorded(PANIC, mark=NET)
+    assert "Kernel panic, by netconsole" in page(tmp_path / "damaged", damaged)
 
 
 def test_gaps_are_counted(tmp_path: Path) -> None:
