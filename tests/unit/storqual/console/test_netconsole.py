@@ -81,11 +81,12 @@ def test_the_extended_form_says_which_messages_did_not_come() -> None:
             b"4,344,71100000,c;BUG: unable to handle page fault",
             b"4,343,71099999,-;overtaken",
             b"6.1.0-47-amd64,0,345,71100100,-;Kernel panic - not syncing: x",
-            b"5,0,0,-;Linux version 6.1 of the next boot",
+            b"5,340,0,-;Linux version 6.1 of the next boot",
+            b"5,342,1,-;x",
         )
     ]
     lost = [note for note, _ in taken if note]
-    assert [(place, note.split()[-1]) for place, (note, _) in enumerate(taken) if note] == [(3, "344")]
+    assert [(place, note.split()[-1]) for place, (note, _) in enumerate(taken) if note] == [(3, "344"), (7, "342")]
     assert " 3 messages" in lost[0]
     assert taken[0][1] == b"[    5.140900] NET: one\n SUBSYSTEM=net\n"
     assert taken[5][1] == b"[   71.100100] Kernel panic - not syncing: x\n"
