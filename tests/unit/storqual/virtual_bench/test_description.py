@@ -103,10 +103,10 @@ def test_time_is_the_hosts_unless_the_bench_counts_instructions() -> None:
 
 
 def test_a_bench_of_a_former_version_has_what_it_was_started_with() -> None:
-    plain = describe("vbench", *_bench(_drive(1))).plain()
-    del plain["counts_instructions"], plain["netconsole"]
-    assert from_plain(plain) == describe("vbench", *_bench(_drive(1)))
     adapters, virtual = _bench(_drive(1))
+    plain = describe("vbench", adapters, virtual).plain()
+    del plain["counts_instructions"], plain["netconsole"]
+    assert from_plain(plain) == describe("vbench", adapters, virtual)
     assert describe("vbench", adapters, {**virtual, "netconsole": True}).netconsole
 
 
