@@ -88,10 +88,41 @@ def _keep(places: BenchPlaces, state: PowerState) -> PowerState:
     return state
 
 
+def guests(places: BenchPlaces) -> list[PowerState]:
+    """The guests of a bench that run: its own, then the one with its targets where they are apart."""
+    return [state for state in (power_state(places), power_state(places.targets)) if state is not None]
+
+
+def start_targets(places: BenchPlaces, bench: BenchDescription) -> None:
+    """Start the guest with the targets of a bench anew, if it has one; nobody waits for it.
+
+    A target that stays up while its initiator goes away hangs (tcm_fc). What it serves is in files of this machine.
+    """
+    targets = bench.targets
+    if targets is None:
+        return
+    end_targets(places)
+    places.targets.state.mkdir(parents=True, exist_ok=True)
+    image = ensure_image(lambda _line: None, targets.flavour)
+    prepare_overlay(places.targets.overlay, image, lambda _line: None)
+    prepare_drives(places.targets, targets)
+    _spawn(places.targets, targets, image, 1, places.network)
+
+
+def end_targets(places: BenchPlaces) -> bool:
+    """Pull the plug of the guest with the targets of a bench; whether it was on."""
+    state = power_state(places.targets)
+    if state is not None:
+        _end(state.pid, state.start_ticks)
+    _clear(places.targets)
+    return state is not None
+
+
 def _spawn(
-    places: BenchPlaces, description: BenchDescription, image: BenchImage, attempt: int
+    places: BenchPlaces, description: BenchDescription, image: BenchImage, attempt: int, network: str = ""
 ) -> tuple[PowerState, float]:
     """Start QEMU in the background with limits in force and the clock running; the monotonic time of power-on."""
+    start_targets(places, description)
     acceleration = choose_acceleration(image, description.counts_instructions)
     keys = make_keys(places, description.name)
     sockets = socket_folder(places.state)
@@ -119,6 +150,7 @@ def _spawn(
         authorized_keys=keys.client_public,
         host_name=host_name,
         handed=handed,
+        network=network or places.network,
     )
     machine.monitor.unlink(missing_ok=True)
     machine.serial.unlink(missing_ok=True)
@@ -302,10 +334,10 @@ def _clear(places: BenchPlaces) -> None:
             folder.rmdir()
 
 
-def power_off(places: BenchPlaces, *, graceful: bool = True) -> tuple[bool, str]:
+def power_off(places: BenchPlaces, *, graceful: bool = True, targets: bool = True) -> tuple[bool, str]:
     """Power a bench off: ask a guest that answers, pull the plug of one that does not, or after a minute.
 
-    Whether it was on, and how it went.
+    Without `targets` the guest that has them stays on, as an array does. Whether it was on, and how it went.
     """
     if not places.state.is_dir():
         return False, "it was off"
@@ -313,6 +345,8 @@ def power_off(places: BenchPlaces, *, graceful: bool = True) -> tuple[bool, str]
         state = power_state(places)
         if state is None:
             _clear(places)
+            if targets and end_targets(places):
+                return True, "it was off, and the plug of its targets was pulled"
             return False, "it was off"
         how = "the plug was pulled"
         if graceful and state.boot_id and not logs_in(state.bench.name, places.ssh_config, _ANSWER_LIMIT_S):
@@ -326,6 +360,8 @@ def power_off(places: BenchPlaces, *, graceful: bool = True) -> tuple[bool, str]
                 how = f"the guest did not shut down within {_OFF_LIMIT_S:g} s, so the plug was pulled"
         _end(state.pid, state.start_ticks)
         _clear(places)
+        if targets:
+            end_targets(places)
         return True, how
 
 
@@ -336,6 +372,7 @@ def reset(places: BenchPlaces, *, limit_s: float = BOOT_LIMIT_S) -> PowerState:
         if state is None:
             raise StorqualError("the bench is off; a reset needs a running bench")
         since = boot.mark(places.console)
+        start_targets(places, state.bench)
 
         async def press(monitor: Monitor) -> float:
             if not await monitor.ask_and_await("system_reset", {}, "RESET", _RESET_LIMIT_S):

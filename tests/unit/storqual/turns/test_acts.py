@@ -124,7 +124,7 @@ def bring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, Fak
         def converse(_socket: Any, words: Callable[[Any], Awaitable[None]]) -> None:
             asyncio.run(cast("Any", words(monitor)))
 
-        monkeypatch.setattr(acts, "power_state", lambda _places: SimpleNamespace(monitor="m", bench=bench))
+        monkeypatch.setattr(acts, "guests", lambda _places: [SimpleNamespace(monitor="m", bench=bench)])
         monkeypatch.setattr(acts, "read_limits", read_limits)
 
         async def pull(_monitor: Any, _bench: Any, _drive: str) -> bool:

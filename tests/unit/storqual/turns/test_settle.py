@@ -73,7 +73,7 @@ class FakeLink:
 
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[FakeLink, FakeMonitor], list[str]]:
-    bench = SimpleNamespace(drives=DRIVES, adapters=[SimpleNamespace(alias="sym", drives=DRIVES)])
+    bench = SimpleNamespace(drives=DRIVES, adapters=[SimpleNamespace(alias="sym", drives=DRIVES)], targets=None)
 
     async def limits(monitor: FakeMonitor, _bench: Any) -> dict[str, Limit]:
         return dict(monitor.limits)
@@ -84,7 +84,7 @@ def settled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[FakeLi
 
     def run(link: FakeLink, monitor: FakeMonitor) -> list[str]:
         told: list[str] = []
-        monkeypatch.setattr(settle, "power_state", lambda _places: SimpleNamespace(monitor="m", bench=bench))
+        monkeypatch.setattr(settle, "guests", lambda _places: [SimpleNamespace(monitor="m", bench=bench)])
         monkeypatch.setattr(settle, "converse", lambda _socket, words: asyncio.run(words(monitor)))
         monkeypatch.setattr(settle, "_AGAIN_S", 0.0)
         monkeypatch.setattr(acts, "read_limits", limits)
