@@ -141,6 +141,11 @@ class BenchDescription:
         return replace(self, name=name, cpus=1, memory=_TARGETS_MEMORY, adapters=apart, debug=None)
 
     @property
+    def whole(self) -> "BenchDescription":
+        """The bench as if one guest had all of it."""
+        return replace(self, adapters=tuple(replace(adapter, end="") for adapter in self.adapters))
+
+    @property
     def devices(self) -> int:
         """How many drives the guest sees: one of several paths as often as it has paths, a LUN with its own disk."""
         drives = [(adapter.end, drive) for adapter in self.adapters for drive in adapter.drives]
@@ -258,7 +263,7 @@ def _adapter(
         drives = [replace(drive, routes=route) for drive, route in zip(drives, served, strict=True)]
     apart = virtual.targets == "apart"
     if apart:
-        refuse_apart(alias, virtual.device, channels, drives, problems.add)
+        refuse_apart(alias, virtual.device, channels, [drive.routes for drive in drives], problems.add)
     return EmulatedAdapter(
         alias=alias,
         device=virtual.device,

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from storqual.inputs.inventory import Adapter, Drive
-    from storqual.virtual_bench.description import EmulatedDrive
 
 FABRICS: Mapping[str, str] = {"fc": "fcoe", "iscsi": "iscsi_tcp", "nvme_tcp": "nvme_tcp"}
 """What the inventory calls each among the devices that QEMU emulates, and the driver of its initiator."""
@@ -85,7 +84,7 @@ def refuse_unservable(
 
 
 def refuse_apart(
-    alias: str, fabric: str, ports: int, drives: Sequence[EmulatedDrive], complain: Callable[[str, str], None]
+    alias: str, fabric: str, ports: int, served: Sequence[str], complain: Callable[[str, str], None]
 ) -> None:
     """Tell `complain` what cannot be where the targets of an adapter are in a guest of their own."""
     at = f"storqual_virtual.adapters.{alias}"
@@ -93,7 +92,7 @@ def refuse_apart(
         complain(f"{at}.targets", f"only targets of fc can be apart, found {fabric}")
     if ports > MOST_APART:
         complain(f"{at}.channels", f"expected at most {MOST_APART} ports to targets that are apart, found {ports}")
-    for index, drive in enumerate(drives):
-        if any(initiator != target for initiator, _, target in (r.partition(":") for r in drive.routes.split())):
+    for index, paths in enumerate(served):
+        if any(len(set(path.split(":"))) > 1 for path in paths.split()):
             where = f"storqual_adapters.{alias}.drives[{index}].paths"
             complain(where, "each port of a bench whose targets are apart reaches the target port of its own number")

@@ -22,7 +22,11 @@ class Limit:
     bandwidth: int = 0
 
 
-def declared_limits(description: BenchDescription) -> dict[str, Limit]:
+Limits = dict[str, Limit]
+"""Of each drive by its identity."""
+
+
+def declared_limits(description: BenchDescription) -> Limits:
     return {drive.identity: Limit(drive.iops, drive.bandwidth) for drive in description.drives}
 
 
@@ -84,7 +88,7 @@ async def limit_device(monitor: Monitor, device: str, limit: Limit) -> None:
 
 async def set_limits(
     monitor: Monitor, description: BenchDescription, wanted: Mapping[str, Limit]
-) -> tuple[dict[str, Limit], dict[str, Limit]]:
+) -> tuple[Limits, Limits]:
     """Put `wanted` into force where it differs; the limits before and after, both as QEMU reports them.
 
     Unplugged drives are left alone. Raises ToolError when a limit was taken but is not in force.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +54,13 @@ class PowerState:
     reason: str
     image: str
     since: str
-    ssh_s: float
-    ready_s: float
-    boot_id: str
-    kernel: str
-    drives_seen: int
     attempts: int
     description: dict[str, Any]
+    ssh_s: float = 0.0
+    ready_s: float = 0.0
+    boot_id: str = ""
+    kernel: str = ""
+    drives_seen: int = 0
 
     @property
     def bench(self) -> BenchDescription:
@@ -102,11 +103,7 @@ def start_targets(places: BenchPlaces, bench: BenchDescription) -> None:
     if targets is None:
         return
     end_targets(places)
-    places.targets.state.mkdir(parents=True, exist_ok=True)
-    image = ensure_image(lambda _line: None, targets.flavour)
-    prepare_overlay(places.targets.overlay, image, lambda _line: None)
-    prepare_drives(places.targets, targets)
-    _spawn(places.targets, targets, image, 1, places.network)
+    _spawn(places.targets, targets, _prepare(places.targets, targets), 1, places.network)
 
 
 def end_targets(places: BenchPlaces) -> bool:
@@ -116,6 +113,17 @@ def end_targets(places: BenchPlaces) -> bool:
         _end(state.pid, state.start_ticks)
     _clear(places.targets)
     return state is not None
+
+
+def _prepare(
+    places: BenchPlaces, description: BenchDescription, say: Callable[[str], None] = lambda _line: None
+) -> BenchImage:
+    """What a guest starts from: the image, its own layer over it, and the files of its drives."""
+    places.state.mkdir(parents=True, exist_ok=True)
+    image = ensure_image(say, description.flavour)
+    prepare_overlay(places.overlay, image, say)
+    prepare_drives(places, description)
+    return image
 
 
 def _spawn(
@@ -152,9 +160,8 @@ def _spawn(
         handed=handed,
         network=network or places.network,
     )
-    machine.monitor.unlink(missing_ok=True)
-    machine.serial.unlink(missing_ok=True)
-    machine.pidfile.unlink(missing_ok=True)
+    for file in (machine.monitor, machine.serial, machine.pidfile):
+        file.unlink(missing_ok=True)
     run(machine_argv(description, machine, acceleration)).expect()
     pid = int(machine.pidfile.read_text(encoding="ascii"))
     ticks = child.ticks_of_start(pid)
@@ -185,11 +192,6 @@ def _spawn(
         reason=acceleration.reason,
         image=image.digest,
         since=datetime.now(UTC).isoformat(timespec="seconds"),
-        ssh_s=0.0,
-        ready_s=0.0,
-        boot_id="",
-        kernel="",
-        drives_seen=0,
         attempts=attempt,
         description=description.plain(),
     )
@@ -208,17 +210,7 @@ def _boot(places: BenchPlaces, state: PowerState, began: float, since: int, limi
         limit_s=limit_s,
         running=lambda: child.is_running(state.pid, state.start_ticks),
     )
-    return _keep(
-        places,
-        replace(
-            state,
-            ssh_s=round(booted.ssh_s, 1),
-            ready_s=round(booted.ready_s, 1),
-            boot_id=booted.boot_id,
-            kernel=booted.kernel,
-            drives_seen=booted.drives,
-        ),
-    )
+    return _keep(places, replace(state, **asdict(booted)))
 
 
 def power_on(
@@ -248,9 +240,7 @@ def power_on(
             say(f"{description.name} was on and did not answer, so its plug was pulled")
             _end(state.pid, state.start_ticks)
             _clear(places)
-        image = ensure_image(say, description.flavour)
-        prepare_overlay(places.overlay, image, say)
-        prepare_drives(places, description)
+        image = _prepare(places, description, say)
         for attempt in (1, 2):
             since = boot.mark(places.console)
             state, began = _spawn(places, description, image, attempt)
@@ -273,10 +263,7 @@ def switch_on(places: BenchPlaces, description: BenchDescription) -> bool:
     with locked(places.lock):
         if power_state(places) is not None:
             return False
-        image = ensure_image(lambda _line: None, description.flavour)
-        prepare_overlay(places.overlay, image, lambda _line: None)
-        prepare_drives(places, description)
-        _spawn(places, description, image, 1)
+        _spawn(places, description, _prepare(places, description), 1)
         return True
 
 
@@ -408,12 +395,14 @@ def change_drives(
         bench = power_state(places)
         if bench is None:
             raise StorqualError("the bench is off; its drives can be limited only while it runs")
-        description = bench.bench
+        description = bench.bench.whole
         wanted = limits.wanted_limits(description, _numbers(iops, "iops"), _numbers(bandwidth, "bandwidth"))
         target = description.drive(drive).identity if state != "limited" else ""
 
-        async def talk(monitor: Monitor) -> tuple[dict[str, limits.Limit], dict[str, limits.Limit]]:
+        async def talk(monitor: Monitor, description: BenchDescription) -> tuple[limits.Limits, limits.Limits]:
             before = await limits.read_limits(monitor, description)
+            if target and not any(drive.identity == target for drive in description.drives):
+                return before, before
             if state == "limited":
                 foreseen = {identity: wanted[identity] for identity in before}
                 return (before, foreseen) if check else await limits.set_limits(monitor, description, wanted)
@@ -427,7 +416,11 @@ def change_drives(
                 await limits.plug(monitor, description, target, wanted[target])
             return before, await limits.read_limits(monitor, description)
 
-        before, after = converse(Path(bench.monitor), talk)
+        before, after = limits.Limits(), limits.Limits()
+        for guest in guests(places):
+            was, now = converse(Path(guest.monitor), partial(talk, description=guest.bench))
+            before |= was
+            after |= now
     return {
         "changed": before != after,
         "limits": {identity: asdict(limit) for identity, limit in after.items()},

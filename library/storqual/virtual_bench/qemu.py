@@ -73,8 +73,8 @@ def _address(slot: int, function: int = 0) -> str:
     return f"{slot:x}.{function:x}"
 
 
-def _channel(adapter: EmulatedAdapter, channel: int) -> str:
-    """The QEMU id of an adapter's channel; the first has the adapter's own name."""
+def channel_id(adapter: EmulatedAdapter, channel: int) -> str:
+    """The QEMU id of the channel of an adapter, or of the network of a port; the first has the name of the adapter."""
     return adapter.alias if channel == 0 else f"{adapter.alias}-c{channel}"
 
 
@@ -87,7 +87,7 @@ def device_arguments(adapter: EmulatedAdapter, drive: EmulatedDrive) -> dict[str
     device: dict[str, Any] = {
         "driver": "scsi-hd",
         "id": drive.device,
-        "bus": f"{_channel(adapter, drive.channel)}.0",
+        "bus": f"{channel_id(adapter, drive.channel)}.0",
         "drive": node,
         "scsi-id": drive.target,
         "rotation_rate": drive.rotation_rate,
@@ -116,7 +116,7 @@ def _block(drive: EmulatedDrive) -> dict[str, int]:
 
 def _adapter_device(adapter: EmulatedAdapter, channel: int) -> dict[str, Any]:
     driver = DEVICES[adapter.device].controller or adapter.device
-    device: dict[str, Any] = {"driver": driver, "id": _channel(adapter, channel), "bus": "pci.0"}
+    device: dict[str, Any] = {"driver": driver, "id": channel_id(adapter, channel), "bus": "pci.0"}
     device["addr"] = _address(adapter.slot, adapter.function + channel)
     if adapter.channels > 1 and channel == 0:
         device["multifunction"] = True
@@ -166,11 +166,6 @@ def _base(description: BenchDescription, acceleration: Acceleration) -> list[str
     return [*argv, "-accel", f"tcg,thread=single,tb-size={_TRANSLATION_CACHE_MIB}", "-cpu", "Nehalem"]
 
 
-def port_id(adapter: EmulatedAdapter, port: int) -> str:
-    """The QEMU id of the network card of a port whose far end is in another guest."""
-    return f"{adapter.alias}-port{port}"
-
-
 def _ports_apart(adapter: EmulatedAdapter, network: str) -> list[str]:
     """A network card for each port, on a network of its own to the other guest.
 
@@ -181,7 +176,7 @@ def _ports_apart(adapter: EmulatedAdapter, network: str) -> list[str]:
     for port in range(adapter.channels):
         ends = [{"type": "inet", "host": network, "port": f"{_FIRST_UDP + 2 * port + end}"} for end in range(2)]
         local, remote = ends[:: -1 if adapter.end == TARGET else 1]
-        name, number = port_id(adapter, port), 2 if adapter.end == TARGET else 1
+        name, number = channel_id(adapter, port), 2 if adapter.end == TARGET else 1
         argv += ["-netdev", _json(type="dgram", id=name, local=local, remote=remote)]
         card = {"driver": "virtio-net-pci", "id": f"{name}-card", "netdev": name, "romfile": ""}
         address, mac = _address(_NETWORK_SLOT, 1 + port), f"02:00:00:00:{port:02x}:{number:02x}"

@@ -14,7 +14,7 @@ from pathlib import Path
 from storqual.bench.follow import Connection
 from storqual.virtual_bench.places import BenchPlaces, locked
 from storqual.virtual_bench.power import end_targets, power_state, start_targets
-from storqual.virtual_bench.qemu import port_id
+from storqual.virtual_bench.qemu import channel_id
 from storqual.virtual_bench.qmp import Monitor, converse
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.waiting import await_seen
@@ -68,28 +68,29 @@ def lose_targets(
         return tuple(now[: len(wanted)]) == wanted
 
     async def turn(monitor: Monitor, *, up: bool) -> None:
-        await monitor.ask("set_link", {"name": port_id(adapter, int(at[1])), "up": up})
+        await monitor.ask("set_link", {"name": channel_id(adapter, int(at[1])), "up": up})
 
     monitor = Path(bench.monitor)
-    with locked(places.lock):
-        try:
-            if link:
-                converse(monitor, lambda talk: turn(talk, up=False))
-                tell("link_down", f"QEMU took the link of fc{at[1]} down")
+    try:
+        if link:
+            converse(monitor, lambda talk: turn(talk, up=False))
+            tell("link_down", f"QEMU took the link of fc{at[1]} down")
+        with locked(places.lock):
             end_targets(places)
-            tell("target_off", f"the targets of {drive} have no power")
-            if past_timer:
-                gone = f"{at[2]} was not given up, and its dev_loss_tmo is {timer} s"
-                await_seen(lambda: is_in("", ""), float(timer) + _NOTICED_S, gone)
-                tell("gone", f"{at[2]} and {drive} are gone, dev_loss_tmo is {timer} s")
-            else:
-                await_seen(lambda: is_in("Blocked"), _NOTICED_S, f"{at[2]} was not blocked")
-                tell("blocked", f"{at[2]} is Blocked, and {drive} waits")
-            time.sleep(away_s)
-        finally:
+        tell("target_off", f"the targets of {drive} have no power")
+        if past_timer:
+            gone = f"{at[2]} was not given up, and its dev_loss_tmo is {timer} s"
+            await_seen(lambda: is_in("", ""), float(timer) + _NOTICED_S, gone)
+            tell("gone", f"{at[2]} and {drive} are gone, dev_loss_tmo is {timer} s")
+        else:
+            await_seen(lambda: is_in("Blocked"), _NOTICED_S, f"{at[2]} was not Blocked")
+            tell("blocked", f"{at[2]} is Blocked, and {drive} waits")
+        time.sleep(away_s)
+    finally:
+        with locked(places.lock):
             start_targets(places, bench.bench)
-            if link:
-                converse(monitor, lambda talk: turn(talk, up=True))
+        if link:
+            converse(monitor, lambda talk: turn(talk, up=True))
     tell("target_on", f"the targets of {drive} have power")
     if link:
         tell("link_up", f"QEMU took the link of fc{at[1]} up")
