@@ -74,7 +74,7 @@ def _address(slot: int, function: int = 0) -> str:
 
 
 def channel_id(adapter: EmulatedAdapter, channel: int) -> str:
-    """The QEMU id of the channel of an adapter, or of the network of a port; the first has the name of the adapter."""
+    """The QEMU id of an adapter's channel, or of a port's network; the first has the adapter's own name."""
     return adapter.alias if channel == 0 else f"{adapter.alias}-c{channel}"
 
 

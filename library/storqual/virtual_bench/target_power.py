@@ -13,9 +13,9 @@ from pathlib import Path
 
 from storqual.bench.follow import Connection
 from storqual.virtual_bench.places import BenchPlaces, locked
-from storqual.virtual_bench.power import end_targets, power_state, start_targets
+from storqual.virtual_bench.power import PowerState, end_targets, power_state, start_targets
 from storqual.virtual_bench.qemu import channel_id
-from storqual.virtual_bench.qmp import Monitor, converse
+from storqual.virtual_bench.qmp import converse
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.waiting import await_seen
 
@@ -32,6 +32,10 @@ state() { for file in $(grep -ls "$1" $2); do cat "${file%/*}/$3"; break; done; 
 echo "$(state PORT '/sys/class/fc_remote_ports/*/port_name' port_state),\
 $(state DRIVE '/sys/block/sd*/device/wwid' state)"
 """
+
+
+def set_link(state: PowerState, card: str, *, up: bool) -> None:
+    converse(Path(state.monitor), lambda monitor: monitor.ask("set_link", {"name": card, "up": up}))
 
 
 def lose_targets(
@@ -67,13 +71,10 @@ def lose_targets(
             raise ToolError(f"{at[2]} was given up after its dev_loss_tmo of {timer} s, before its target was back")
         return tuple(now[: len(wanted)]) == wanted
 
-    async def turn(monitor: Monitor, *, up: bool) -> None:
-        await monitor.ask("set_link", {"name": channel_id(adapter, int(at[1])), "up": up})
-
-    monitor = Path(bench.monitor)
+    card = channel_id(adapter, int(at[1]))
     try:
         if link:
-            converse(monitor, lambda talk: turn(talk, up=False))
+            set_link(bench, card, up=False)
             tell("link_down", f"QEMU took the link of fc{at[1]} down")
         with locked(places.lock):
             end_targets(places)
@@ -90,7 +91,7 @@ def lose_targets(
         with locked(places.lock):
             start_targets(places, bench.bench)
         if link:
-            converse(monitor, lambda talk: turn(talk, up=True))
+            set_link(bench, card, up=True)
     tell("target_on", f"the targets of {drive} have power")
     if link:
         tell("link_up", f"QEMU took the link of fc{at[1]} up")

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from storqual.campaign.drive_limits import limit_drives, limits_of_batch
 from storqual.run import read_batch, read_run
 from storqual.virtual_bench import power
-from storqual.virtual_bench.campaign_limits import limit_drives, limits_of_batch
 from storqual.virtual_bench.limits import Limit, plug, read_limits, set_limits, unplug, wanted_limits
 from storqual_core.kit.errors import BadInputError, StorqualError, ToolError
 from tests.support.fake_qemu import FIRST, SECOND, FakeQemu, bench_of_three_drives
