@@ -38,10 +38,7 @@ def reading() -> Replay:
 def test_a_controller_is_read_with_drives_and_volumes() -> None:
     (adapter,) = storcli2.read_facts(reading()).adapters
     assert (adapter.index, adapter.model, adapter.vendor, adapter.pci) == (
-        "0",
-        "Example 96",
-        "Example",
-        "0000:16:00.0",
+        *("0", "Example 96", "Example", "0000:16:00.0"),
     )
     assert adapter.firmware == {"firmware": "8.1.1", "package": "8.1.0"}
     assert [drive.state for drive in adapter.drives] == ["Conf Online", "Conf Offline", "UConf Good"]
@@ -137,14 +134,7 @@ def test_what_is_not_verified_is_refused_with_every_reason() -> None:
     request = VolumeRequest("5", ("a",), 65536, "n", {"io_policy": "direct"}, "full", ("b",))
     with pytest.raises(ToolError) as told:
         storcli2.create(Replay([]), "0", request)
-    for words in (
-        "needs 3 members",
-        "no io_policy to set",
-        "a strip",
-        "name",
-        "hot spares",
-        "initialisation",
-    ):
+    for words in (*("needs 3 members", "no io_policy to set", "a strip", "name", "hot spares", "initialisation"),):
         assert words in str(told.value)
     assert "how storcli2 makes RAID 60 is not verified" in storcli2.objections(VolumeRequest("60", ()))[0]
     with pytest.raises(ToolError, match="knows no io_policy"):
