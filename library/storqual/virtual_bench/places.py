@@ -62,12 +62,6 @@ class BenchPlaces:
         return BenchPlaces(self.state / "targets")
 
     @property
-    def network(self) -> str:
-        """The loopback address between the two guests: of each bench its own, or checkouts would hear each other."""
-        digest = hashlib.sha256(os.fsencode(self.state)).digest()
-        return f"127.{digest[0]}.{digest[1]}.{1 + digest[2] % 254}"
-
-    @property
     def overlay(self) -> Path:
         """The root disk: what this bench changed, over the shared image."""
         return self.state / "system.qcow2"

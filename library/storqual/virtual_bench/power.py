@@ -103,7 +103,7 @@ def start_targets(places: BenchPlaces, bench: BenchDescription) -> None:
     if targets is None:
         return
     end_targets(places)
-    _spawn(places.targets, targets, _prepare(places.targets, targets), 1, places.network)
+    _spawn(places.targets, targets, _prepare(places.targets, targets), 1, socket_folder(places.state))
 
 
 def end_targets(places: BenchPlaces) -> bool:
@@ -127,14 +127,15 @@ def _prepare(
 
 
 def _spawn(
-    places: BenchPlaces, description: BenchDescription, image: BenchImage, attempt: int, network: str = ""
+    places: BenchPlaces, description: BenchDescription, image: BenchImage, attempt: int, network: Path | None = None
 ) -> tuple[PowerState, float]:
     """Start QEMU in the background with limits in force and the clock running; the monotonic time of power-on."""
     start_targets(places, description)
     acceleration = choose_acceleration(image, description.counts_instructions)
     keys = make_keys(places, description.name)
     sockets = socket_folder(places.state)
-    make_private(sockets)
+    for folder in (sockets, network or sockets):
+        make_private(folder)
     host_name = places.keys / "hostname"
     _write(host_name, f"{description.name}\n")
     texts = {
@@ -158,7 +159,7 @@ def _spawn(
         authorized_keys=keys.client_public,
         host_name=host_name,
         handed=handed,
-        network=network or places.network,
+        network=network or sockets,
     )
     for file in (machine.monitor, machine.serial, machine.pidfile):
         file.unlink(missing_ok=True)
@@ -314,8 +315,8 @@ def _clear(places: BenchPlaces) -> None:
     """Remove what only a running bench has."""
     places.power.unlink(missing_ok=True)
     sockets = socket_folder(places.state)
-    for file in ("monitor", "pid", "serial"):
-        (sockets / file).unlink(missing_ok=True)
+    for file in sockets.glob("*"):
+        file.unlink(missing_ok=True)
     for folder in (sockets, sockets.parent):
         with suppress(OSError):
             folder.rmdir()

@@ -23,7 +23,7 @@ PROGRAM = "qemu-system-x86_64"
 GUEST_ADDRESS = "10.0.2.15"
 _TRANSLATION_CACHE_MIB = 256
 _PSTORE_BYTES = 1 << 20
-_NETWORK_SLOT, _FIRST_UDP = 4, 7100
+_NETWORK_SLOT = 4
 _NS_PER_INSTRUCTION_LOG2 = 2
 """4 ns for each instruction: a processor of 250 million a second, about what an emulator on a host of today runs."""
 
@@ -40,7 +40,7 @@ class Acceleration:
 class EmulatedMachine:
     """All files one running bench needs; `handed` are the further ones that the guest is given, by name.
 
-    `network` is the loopback address through which it reaches the guest with its targets, where that is another.
+    `network` is the folder of the sockets through which it reaches the guest with its targets, where that is another.
     """
 
     image_root: Path
@@ -56,7 +56,7 @@ class EmulatedMachine:
     authorized_keys: Path
     host_name: Path
     handed: Mapping[str, Path] = field(default_factory=dict)
-    network: str = ""
+    network: Path = Path()
 
 
 def option_value(text: object) -> str:
@@ -166,17 +166,18 @@ def _base(description: BenchDescription, acceleration: Acceleration) -> list[str
     return [*argv, "-accel", f"tcg,thread=single,tb-size={_TRANSLATION_CACHE_MIB}", "-cpu", "Nehalem"]
 
 
-def _ports_apart(adapter: EmulatedAdapter, network: str) -> list[str]:
+def _ports_apart(adapter: EmulatedAdapter, network: Path) -> list[str]:
     """A network card for each port, on a network of its own to the other guest.
 
-    Datagrams: a stream would not come back after one of the guests was started again. The first card stays the user
-    network's, since the guest numbers them in this order.
+    Datagrams: a stream would not come back after one of the guests was started again. By Unix sockets, where a sender
+    waits for its receiver: UDP drops what is too much at once, as a long read is, and FC loses no frames. The first
+    card stays the user network's, since the guest numbers them in this order.
     """
     argv: list[str] = []
     for port in range(adapter.channels):
-        ends = [{"type": "inet", "host": network, "port": f"{_FIRST_UDP + 2 * port + end}"} for end in range(2)]
-        local, remote = ends[:: -1 if adapter.end == TARGET else 1]
         name, number = channel_id(adapter, port), 2 if adapter.end == TARGET else 1
+        ends = [{"type": "unix", "path": str(network / f"port{port}.{end}")} for end in (INITIATOR, TARGET)]
+        local, remote = ends[:: -1 if adapter.end == TARGET else 1]
         argv += ["-netdev", _json(type="dgram", id=name, local=local, remote=remote)]
         card = {"driver": "virtio-net-pci", "id": f"{name}-card", "netdev": name, "romfile": ""}
         address, mac = _address(_NETWORK_SLOT, 1 + port), f"02:00:00:00:{port:02x}:{number:02x}"

@@ -14,7 +14,6 @@ from storqual.virtual_bench.description import BenchDescription, describe, from_
 from storqual.virtual_bench.fabric_setup import setup
 from storqual.virtual_bench.fabrics import served_wwn
 from storqual.virtual_bench.limits import wanted_limits
-from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.qemu import Acceleration, machine_argv
 from storqual_core.kit.errors import BadInputError
 from tests.support.fake_qemu import emulated_machine
@@ -46,7 +45,7 @@ def problems(*drives: dict[str, Any], **words: Any) -> str:
 
 
 def arguments(description: BenchDescription, option: str = "-device") -> list[dict[str, Any]]:
-    argv = machine_argv(description, emulated_machine(network="127.1.2.3"), Acceleration("tcg", ""))
+    argv = machine_argv(description, emulated_machine(network=Path("/run/vfc")), Acceleration("tcg", ""))
     return [json.loads(value) for name, value in pairwise(argv) if name == option and value.startswith("{")]
 
 
@@ -168,17 +167,11 @@ def test_each_port_has_a_network_of_its_own_to_the_guest_with_its_target() -> No
         (end["local"], end["remote"]) == (target[name]["remote"], target[name]["local"])
         for name, end in initiator.items()
     )
-    assert len({end["local"]["port"] for ends in (initiator, target) for end in ends.values()}) == 4
+    assert len({end["local"]["path"] for ends in (initiator, target) for end in ends.values()}) == 4
     cards = [{each["mac"] for each in arguments(guest) if "mac" in each} for guest in apart()]
     assert cards == [{f"02:00:00:00:0{port}:0{end}" for port in (0, 1)} for end in (1, 2)]
     addresses = [each["addr"] for each in arguments(apart()[1]) if "addr" in each]
     assert len(set(addresses)) == len(addresses)
-
-
-def test_benches_of_two_checkouts_do_not_hear_each_other(tmp_path: Path) -> None:
-    first, second = (BenchPlaces.of(tmp_path / name / "vfcapart").network for name in ("a", "b"))
-    assert first != second
-    assert first.startswith("127.")
 
 
 def test_what_a_target_serves_is_complete_before_its_port_and_its_initiator_serves_nothing() -> None:

@@ -19,7 +19,7 @@ from storqual.base.console_log import panic_text
 from storqual.cli.bench import bench_command
 from storqual.virtual_bench import power
 from storqual.virtual_bench.boot import mark, written_since
-from storqual.virtual_bench.places import BenchPlaces
+from storqual.virtual_bench.places import BenchPlaces, socket_folder
 from storqual.virtual_bench.power import PowerState, power_off, power_on, power_state, switch_on
 from tests.support.fake_qemu import bench_of_three_drives, bench_with_targets_apart
 
@@ -81,7 +81,7 @@ def started(monkeypatch: pytest.MonkeyPatch, places: BenchPlaces) -> Iterator[li
     processes: list[subprocess.Popen[bytes]] = []
 
     def spawn(at: BenchPlaces, *rest: Any) -> tuple[PowerState, float]:
-        assert rest[3:] == (() if at == places else (places.network,))
+        assert rest[3:] == (() if at == places else (socket_folder(places.state),))
         processes.append(subprocess.Popen(["sleep", "600"]))
         listed.append(processes[-1].pid)
         return remember(at, processes[-1].pid), time.monotonic()
