@@ -20,6 +20,8 @@ from storqual_core.kit.errors import ToolError
 from storqual_core.kit.waiting import await_seen
 
 _NOTICED_S, _BOOT_S = 120.0, 300.0
+_GIVEN_UP = ("", "Not Present")
+"""States of a remote port after its dev_loss_tmo: the kernel keeps the name of one that was a target."""
 _PLACE = re.compile(r"/net/fc(\d)/ctlr_\d+/host\d+/(rport-[0-9:-]+)/")
 _PORT = """\
 place=$(readlink -f $(grep -ls {drive} /sys/block/sd*/device/wwid | sed 's,/wwid,,'))
@@ -64,12 +66,12 @@ def lose_targets(
     (adapter,) = (each for each in bench.bench.adapters if each.end)
     states = _STATES.replace("PORT", wwpn).replace("DRIVE", name)
 
-    def is_in(*wanted: str) -> bool:
-        """Whether port and drive are in the wanted states: both, or only the port."""
-        now = connection.run(states).strip().split(",")
-        if not past_timer and now[0] not in ("Online", "Blocked"):
+    def look() -> tuple[str, str]:
+        """The states of port and drive."""
+        port, _, state = connection.run(states).strip().partition(",")
+        if not past_timer and port in _GIVEN_UP:
             raise ToolError(f"{at[2]} was given up after its dev_loss_tmo of {timer} s, before its target was back")
-        return tuple(now[: len(wanted)]) == wanted
+        return port, state
 
     card = channel_id(adapter, int(at[1]))
     try:
@@ -81,10 +83,10 @@ def lose_targets(
         tell("target_off", f"the targets of {drive} have no power")
         if past_timer:
             gone = f"{at[2]} was not given up, and its dev_loss_tmo is {timer} s"
-            await_seen(lambda: is_in("", ""), float(timer) + _NOTICED_S, gone)
+            await_seen(lambda: look() in [(port, "") for port in _GIVEN_UP], float(timer) + _NOTICED_S, gone)
             tell("gone", f"{at[2]} and {drive} are gone, dev_loss_tmo is {timer} s")
         else:
-            await_seen(lambda: is_in("Blocked"), _NOTICED_S, f"{at[2]} was not Blocked")
+            await_seen(lambda: look()[0] == "Blocked", _NOTICED_S, f"{at[2]} was not Blocked")
             tell("blocked", f"{at[2]} is Blocked, and {drive} waits")
         time.sleep(away_s)
     finally:
@@ -95,5 +97,7 @@ def lose_targets(
     tell("target_on", f"the targets of {drive} have power")
     if link:
         tell("link_up", f"QEMU took the link of fc{at[1]} up")
-    await_seen(lambda: is_in("Online", "running"), _BOOT_S, f"{at[2]} was not Online again, or {drive} not running")
+    await_seen(
+        lambda: look() == ("Online", "running"), _BOOT_S, f"{at[2]} was not Online again, or {drive} not running"
+    )
     tell("back", f"{at[2]} is Online and {drive} is running")
