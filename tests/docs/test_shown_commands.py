@@ -79,12 +79,8 @@ def test_a_line_that_is_not_printed_is_found(printed: str, shown: tuple[str, ...
 @pytest.mark.parametrize(
     "line",
     [
-        "storqual qualify -i lab --candidat x",
-        "storqual qualfy",
-        "storqual signoff runs/x --key me",
-        "storqual playbook none -i lab",
-        "ansible-playbook -i lab playbooks/setup.yml",
-        "make coffee",
+        *("storqual qualify -i lab --candidat x", "storqual qualfy", "storqual signoff runs/x --key me"),
+        *("storqual playbook none -i lab", "ansible-playbook -i lab playbooks/setup.yml", "make coffee"),
         "curl example.org",
     ],
 )

@@ -17,14 +17,8 @@ RELEASE = f"5.14.0-70.13.1.el9_0.{os.uname().machine}"
 MACHINE_ID = "4d684a4a6166439a867e701ded4f7e10"
 SECRETS = (
     MACHINE_ID,
-    "lab-sn-0815",
-    "2b1b0c5e-6d1b-4a4f-8a52-0a1b2c3d4e5f",
-    "0x5000c500a1b2c3d4",
-    "naa.5000c500a1b2c3d4",
-    "00:1b:21:ab:cd:ef",
-    "10.11.12.13",
-    "fe80:1:2:3:4:5:6:77",
-    "iqn.2001-05.com.vendor:tgt-7",
+    *("lab-sn-0815", "2b1b0c5e-6d1b-4a4f-8a52-0a1b2c3d4e5f", "0x5000c500a1b2c3d4", "naa.5000c500a1b2c3d4"),
+    *("00:1b:21:ab:cd:ef", "10.11.12.13", "fe80:1:2:3:4:5:6:77", "iqn.2001-05.com.vendor:tgt-7"),
     "grub.pbkdf2.sha512.10000.AB.CD",
 )
 ANSWERS = {

@@ -69,9 +69,7 @@ def test_files_of_this_machine_get_a_verdict_and_a_report_that_says_what_it_is_n
     verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
     assert code == verdict["exit_code"], output[-2000:]
     phases = [
-        "Plan the campaign",
-        "Check the bench before anything is touched",
-        "Restore the bench",
+        *("Plan the campaign", "Check the bench before anything is touched", "Restore the bench"),
         "Judge and publish",
     ]
     assert [line for line in output.splitlines() if line in phases] == phases
@@ -81,15 +79,8 @@ def test_files_of_this_machine_get_a_verdict_and_a_report_that_says_what_it_is_n
     )
     assert verdict["outcome"] in ("PASS", "MARGINAL", "INCONCLUSIVE"), output[-2000:]
     for name in (
-        "run.json",
-        "samples.jsonl",
-        "events.jsonl",
-        "checks.jsonl",
-        "junit.xml",
-        "pytest.html",
-        "ocp.jsonl",
-        "inputs",
-        "raw",
+        *("run.json", "samples.jsonl", "events.jsonl", "checks.jsonl", "junit.xml", "pytest.html"),
+        *("ocp.jsonl", "inputs", "raw"),
     ):
         assert (run / name).exists(), name
     assert "not a qualification of hardware" in (run / "report.html").read_text(encoding="utf-8")

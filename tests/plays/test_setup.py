@@ -70,11 +70,7 @@ def test_a_campaign_becomes_root_by_commands_of_the_shipped_rule_alone(tmp_path:
     become = {"ansible_become": True, "ansible_become_exe": str(sudo), "ansible_become_user": "root"}
     (lab / "group_vars" / "benches.yml").write_text(yaml.safe_dump(become), encoding="utf-8")
     suite = [
-        "--baseline",
-        "baseline",
-        "--candidate",
-        "candidate",
-        "--suite",
+        *("--baseline", "baseline", "--candidate", "candidate", "--suite"),
         str(REPOSITORY / "tests/plays/tiny.suite.yml"),
     ]
     argv = [str(BIN / "storqual"), "qualify", "-i", str(lab), "--runs", str(tmp_path / "runs"), *suite]

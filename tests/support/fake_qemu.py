@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A virtual bench without QEMU: its description, and a monitor that keeps limits."""
 
+from pathlib import Path
 from typing import Any
 
 from storqual.virtual_bench.description import BenchDescription, describe
+from storqual.virtual_bench.fabrics import served_wwn
+from storqual.virtual_bench.qemu import EmulatedMachine
 
 FIRST, SECOND = "0x5000c50015ea0000", "0x5000c50015ea0001"
 
@@ -19,6 +22,22 @@ def bench_of_three_drives() -> BenchDescription:
         "nvme": {"pci": "00:0a.0", "drives": [{"serial": "N1", "size": 2**20}]},
     }
     return describe("vbench", adapters, {"adapters": {"sym": {"device": "lsi53c895a"}, "nvme": {"device": "nvme"}}})
+
+
+def bench_with_targets_apart() -> BenchDescription:
+    """An FC port with a LUN whose target is in a guest of its own."""
+    drive = {"wwn": served_wwn("FCA0000001"), "serial": "FCA0000001", "model": "FCLUN", "size": 2**20, "port": 0}
+    fc = {"pseudo": "fcoe", "drives": [drive]}
+    return describe("vfc", {"fc": fc}, {"adapters": {"fc": {"device": "fc", "targets": "apart"}}})
+
+
+def emulated_machine(folder: str = "/state", **others: Any) -> EmulatedMachine:
+    """A machine whose files are all in a folder, each with the name of its field."""
+    names = (
+        "image_root boot_disc overlay drives console serial netconsole pstore monitor pidfile "
+        "host_key authorized_keys host_name"
+    )
+    return EmulatedMachine(**{name: Path(folder) / name for name in names.split()}, **others)
 
 
 class FakeQemu:

@@ -11,28 +11,20 @@ from typing import Any
 from tests.support.sealed_run import chained, lines_of
 
 _HTML = (
-    "<script>alert(1)</script>",
-    "</script><script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    "<svg onload=alert(1)>",
-    "<svg><script>alert(1)</script></svg>",
+    *("<script>alert(1)</script>", "</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>"),
+    *("<svg onload=alert(1)>", "<svg><script>alert(1)</script></svg>"),
     "<svg><a xlink:href='javascript:alert(1)'><text>x</text></a></svg>",
     "<math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)>",
     "<iframe src=javascript:alert(1)></iframe>",
     "<body onload=alert(1)>",
     "<details open ontoggle=alert(1)>",
     "<style>*{background:url(//x.example)}</style>",
-    "</style><script>alert(1)</script>",
-    "</title><script>alert(1)</script>",
-    "<!--><script>alert(1)</script>-->",
-    "<![CDATA[<script>alert(1)</script>]]>",
+    *("</style><script>alert(1)</script>", "</title><script>alert(1)</script>"),
+    *("<!--><script>alert(1)</script>-->", "<![CDATA[<script>alert(1)</script>]]>"),
     "<base href=//x.example/>",
     "<meta http-equiv=refresh content=0;url=//x.example>",
-    "<link rel=stylesheet href=//x.example>",
-    "<object data=//x.example></object>",
-    "<a href=javascript:alert(1)>x</a>",
-    "&lt;script&gt;alert(1)&lt;/script&gt;",
-    "&#60;script&#62;",
+    *("<link rel=stylesheet href=//x.example>", "<object data=//x.example></object>"),
+    *("<a href=javascript:alert(1)>x</a>", "&lt;script&gt;alert(1)&lt;/script&gt;", "&#60;script&#62;"),
     "<plaintext>",
     "<?xml version='1.0'?><!DOCTYPE x [<!ENTITY e SYSTEM 'file:///etc/passwd'>]>&e;",
 )
@@ -47,9 +39,7 @@ _ATTRIBUTE = (
     "\" xmlns:xlink='x' xlink:href=\"javascript:alert(1)",
 )
 _URL = (
-    "javascript:alert(1)",
-    "JaVaScRiPt:alert(1)",
-    "data:text/html,<script>alert(1)</script>",
+    *("javascript:alert(1)", "JaVaScRiPt:alert(1)", "data:text/html,<script>alert(1)</script>"),
     "//x.example/%0d%0a",
 )
 _TEMPLATE = (

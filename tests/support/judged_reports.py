@@ -40,12 +40,9 @@ def points_of(
 
 
 QUICK = (
-    "rand_read[bs=4k,drives=1,iodepth=1]",
-    "rand_read[bs=64k,drives=4,iodepth=16]",
-    "rand_write[bs=4k,drives=4,iodepth=16]",
-    "seq_read[bs=4k,drives=4,iodepth=1]",
-    "seq_read[bs=512k,drives=1,iodepth=16]",
-    "seq_write[bs=64k,drives=1,iodepth=1]",
+    *("rand_read[bs=4k,drives=1,iodepth=1]", "rand_read[bs=64k,drives=4,iodepth=16]"),
+    *("rand_write[bs=4k,drives=4,iodepth=16]", "seq_read[bs=4k,drives=4,iodepth=1]"),
+    *("seq_read[bs=512k,drives=1,iodepth=16]", "seq_write[bs=64k,drives=1,iodepth=1]"),
     "seq_write[bs=512k,drives=4,iodepth=16]",
 )
 

@@ -23,22 +23,11 @@ _PLUGINS = (
     f"callback_plugins/{EVIL}.py",
     "action_plugins/storqual_command.py",
     f"filter_plugins/{EVIL}.py",
-    "library/known_variables.py",
-    "library/storqual/__init__.py",
-    "test_evil.py",
-    "suites/test_evil.py",
-    "inputs/conftest.py",
-    "inputs/__init__.py",
+    *("library/known_variables.py", "library/storqual/__init__.py", "test_evil.py", "suites/test_evil.py"),
+    *("inputs/conftest.py", "inputs/__init__.py"),
 )
 _PROGRAMS = (
-    "openssl",
-    "ssh-keygen",
-    "ssh",
-    "git",
-    "python",
-    "python3",
-    "ansible-playbook",
-    "ansible-inventory",
+    *("openssl", "ssh-keygen", "ssh", "git", "python", "python3", "ansible-playbook", "ansible-inventory"),
     "env",
 )
 

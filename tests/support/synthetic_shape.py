@@ -39,10 +39,8 @@ profiles:
 """
 
 POINTS = (
-    "rand_read[bs=4k,drives=1,iodepth=1]",
-    "rand_read[bs=4k,drives=4,iodepth=16]",
-    "rand_read[bs=64k,drives=4,iodepth=16]",
-    "seq_write[bs=64k,drives=4,iodepth=16]",
+    *("rand_read[bs=4k,drives=1,iodepth=1]", "rand_read[bs=4k,drives=4,iodepth=16]"),
+    *("rand_read[bs=64k,drives=4,iodepth=16]", "seq_write[bs=64k,drives=4,iodepth=16]"),
 )
 
 BEGAN = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)

@@ -46,9 +46,7 @@ def test_a_slower_port_fails_and_nothing_is_written_outside_claims(tmp_path: Pat
     code, said, run = qualify(tmp_path, *words)
     verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
     assert (code, verdict["outcome"], verdict["sectors_written_outside_claims"]) == (1, "FAIL", 0), said[-3000:]
-    assert "FC over Ethernet between two ports of one kernel, with no FC hardware" in (run / "report.html").read_text(
-        encoding="utf-8"
-    )
+    assert "with no FC hardware" in (run / "report.html").read_text(encoding="utf-8")
 
 
 def test_every_fault_of_a_fabric_fires(tmp_path: Path) -> None:

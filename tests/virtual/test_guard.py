@@ -22,24 +22,11 @@ STATE = REPOSITORY / ".cache" / "bench" / "guardbench"
 LOG = STATE.parent / "guard-playbook.log"
 # on the other controllers the states whose way to the drive differs by controller; the rest is the same code
 ELSEWHERE = (
-    "mounted whole disk",
-    "parent of a mounted partition",
-    "sg node of a mounted disk",
-    "active swap",
-    "LVM logical volume active",
-    "md member, array running",
-    "under dm-linear",
-    "held open with O_EXCL",
-    "open for commands through its sg node",
-    "unmounted ext4",
-    "GPT alone",
-    "unknown data at the end",
-    "copy of another scratch drive",
-    "read-only",
-    "offline",
-    "serial right, WWN wrong",
-    "two drives swapped in the claims",
-    "accept",
+    *("mounted whole disk", "parent of a mounted partition", "sg node of a mounted disk", "active swap"),
+    *("LVM logical volume active", "md member, array running", "under dm-linear", "held open with O_EXCL"),
+    *("open for commands through its sg node", "unmounted ext4", "GPT alone", "unknown data at the end"),
+    *("copy of another scratch drive", "read-only", "offline", "serial right, WWN wrong"),
+    *("two drives swapped in the claims", "accept"),
 )
 
 

@@ -17,9 +17,7 @@ INVENTORY = REPOSITORY / "inventories" / "virtual_paths"
 STATE = REPOSITORY / ".cache" / "bench" / "vpaths"
 LEFT = "; ".join(
     (
-        "cat /etc/multipath.conf",
-        "multipath -l",
-        "grep -l ^mpath- /sys/class/block/dm-*/dm/uuid",
+        *("cat /etc/multipath.conf", "multipath -l", "grep -l ^mpath- /sys/class/block/dm-*/dm/uuid"),
         "systemctl is-active multipathd",
     )
 )

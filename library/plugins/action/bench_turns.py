@@ -250,7 +250,7 @@ class ActionModule(BenchAction):
         """On a virtual bench, grant the drives what the batch's arm says, where arms alternate batch by batch."""
         if not virtual_state:
             return
-        from storqual.virtual_bench.campaign_limits import limit_drives  # noqa: PLC0415 - needs the virtual bench's library
+        from storqual.campaign.drive_limits import limit_drives  # noqa: PLC0415 - needs the virtual bench's library
 
         limit_drives(run, bench, batch, virtual_state)
 
@@ -259,6 +259,6 @@ class ActionModule(BenchAction):
         """What to call on every turn: on a virtual bench a drop may ask for a drive to vanish after some seconds."""
         if not disturb:
             return lambda: None
-        from storqual.virtual_bench.campaign_limits import unplug_later  # noqa: PLC0415 - needs the virtual bench's library
+        from storqual.campaign.drive_limits import unplug_later  # noqa: PLC0415 - needs the virtual bench's library
 
         return unplug_later(run, bench, disturb, virtual_state, time.monotonic)

@@ -290,7 +290,7 @@ def switch_command(folder: Path, inventories: tuple[str, ...], name: str | None,
 
     places = BenchPlaces.of(folder)
     if action == "off":
-        power_off(places, graceful=False)
+        power_off(places, graceful=False, targets=False)
     elif action == "on" and power_state(places) is None:
         switch_on(places, _description(inventories, name))
     state = "off" if power_state(places) is None else "on"

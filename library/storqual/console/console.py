@@ -16,11 +16,11 @@ from storqual.base import child
 from storqual.base.console_log import SAID, said_text
 from storqual.base.files import parse_json, state_home
 from storqual.bench.ladder import ConsoleTyping
+from storqual.console.guest_console import VirtualConsole
 from storqual.console.recorder import RecorderPlaces
 from storqual.console.recording import Recording
 from storqual.console.sources import missing_program, source_of
 from storqual.inputs.console_way import ConsoleWay
-from storqual.virtual_bench.guest_console import VirtualConsole
 from storqual.virtual_bench.places import BenchPlaces
 from storqual_core.kit.errors import BadInputError, ToolError
 

@@ -245,7 +245,7 @@ class VirtualBackend(_Backend):
 
     def off(self) -> None:
         try:
-            power_off(self.places, graceful=False)
+            power_off(self.places, graceful=False, targets=False)
         except StorqualError as problem:
             raise PowerBackendError(str(problem)) from problem
 

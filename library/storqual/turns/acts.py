@@ -16,11 +16,12 @@ from storqual.kinds.images import read_log
 from storqual.turns.paths import active_paths, await_paths
 from storqual.virtual_bench.boot import mark, written_since
 from storqual.virtual_bench.description import BenchDescription
-from storqual.virtual_bench.limits import Limit, declared_limits, plug, read_limits, unplug
+from storqual.virtual_bench.limits import Limit, declared_limits, limit_device, plug, read_limits, unplug
 from storqual.virtual_bench.places import BenchPlaces
-from storqual.virtual_bench.power import PowerState, power_state, reset
+from storqual.virtual_bench.power import PowerState, guests, reset
 from storqual.virtual_bench.qemu import device_arguments
 from storqual.virtual_bench.qmp import Monitor, converse
+from storqual.virtual_bench.target_power import lose_targets
 from storqual_core.data.faults import LOGGING_WAY
 from storqual_core.kit.errors import StorqualError, ToolError
 
@@ -59,11 +60,12 @@ class Reach:
 
     @property
     def power(self) -> PowerState:
-        """The bench as it runs. Raises StorqualError when it is off."""
-        state = power_state(self.places)
-        if state is None:
+        """The guest that has the drive, as it runs. Raises StorqualError when there is none."""
+        running = guests(self.places)
+        having = [state for state in running if any(drive.identity == self.drive for drive in state.bench.drives)]
+        if not running:
             raise StorqualError("the virtual bench is off")
-        return state
+        return (having or running)[0]
 
     def talk(self, words: Callable[[Monitor], Awaitable[None]]) -> None:
         converse(Path(self.power.monitor), words)
@@ -249,12 +251,12 @@ def _throttle(reach: Reach) -> None:
     async def slow(monitor: Monitor) -> None:
         before = (await read_limits(monitor, bench))[reach.drive]
         try:
-            await _limit(monitor, device, Limit(_LEAST_IOPS, before.bandwidth))
+            await limit_device(monitor, device, Limit(_LEAST_IOPS, before.bandwidth))
             if (await read_limits(monitor, bench))[reach.drive].iops == _LEAST_IOPS:
                 reach.tell("throttled", f"{reach.drive} serves one request a second")
             await asyncio.sleep(reach.away_s)
         finally:
-            await _limit(monitor, device, before)
+            await limit_device(monitor, device, before)
         if (await read_limits(monitor, bench))[reach.drive] == before:
             reach.tell("released", f"{reach.drive} is as fast as before")
 
@@ -320,7 +322,7 @@ async def mend(monitor: Monitor, bench: BenchDescription) -> list[str]:
         if limit is None and await plug(monitor, bench, drive.identity, declared[drive.identity]):
             sentences.append(f"{drive.identity} was left unplugged, and was put back")
         elif limit is not None and limit.iops == _LEAST_IOPS != declared[drive.identity].iops:
-            await _limit(monitor, drive.device, declared[drive.identity])
+            await limit_device(monitor, drive.device, declared[drive.identity])
             sentences.append(f"{drive.identity} was left slow, and is as fast as declared")
     for alias, drive in ((adapter.alias, drive) for adapter in bench.adapters for drive in adapter.drives):
         if drive.first and await plug(monitor, bench, drive.identity, Limit(), alias):
@@ -349,13 +351,8 @@ def _find_drive(connection: Connection, drive: str) -> str:
     return connection.run(f"dirname $(grep -l {name} /sys/block/sd*/device/wwid)").strip()
 
 
-async def _limit(monitor: Monitor, device: str, limit: Limit) -> None:
-    parts = {"bps_rd": 0, "bps_wr": 0, "iops_rd": 0, "iops_wr": 0}
-    await monitor.ask("block_set_io_throttle", {"id": device, "bps": limit.bandwidth, "iops": limit.iops, **parts})
-
-
 def _reset(reach: Reach) -> None:
-    before = reach.power.boot_id
+    before = reach.connection.boot_id()
     after = reset(reach.places)
     reach.tell("event:RESET", "QEMU pressed the reset button")
     if after.boot_id and after.boot_id != before:
@@ -388,6 +385,10 @@ def _panic(reach: Reach) -> None:
     reach.tell("other_boot", f"the bench is on boot {after}, it was on {before}")
 
 
+def _lose_targets(**how: bool) -> Callable[[Reach], None]:
+    return lambda reach: lose_targets(reach.places, reach.connection, reach.drive, reach.away_s, reach.tell, **how)
+
+
 def _cut_connection(reach: Reach) -> None:
     reach.connection.cut()
     reach.tell("cut", "the connection was ended")
@@ -409,6 +410,9 @@ CONTROL_WAYS: Mapping[str, Callable[[Reach], None]] = {
     "qmp_hang": _hang,
     LOGGING_WAY: _log_writes,
     "qmp_reset": _reset,
+    "target_power": _lose_targets(),
+    "target_power_past_timer": _lose_targets(past_timer=True),
+    "qmp_link_down": _lose_targets(link=True),
     "sysrq_panic": _panic,
     "ssh_cut": _cut_connection,
 }

@@ -14,10 +14,10 @@ from storqual.bench.follow import Connection, ConnectionLostError
 from storqual.bench.ladder import LIMIT_S, ConsoleTyping, LadderStep, PowerCycle, Recovery, SilentBench, Watch, climb
 from storqual.bench.reboot import BOOTSTATUS, Boot, watchdog_fired
 from storqual.console.console import Console, console_of
+from storqual.console.guest_console import VirtualConsole
 from storqual.power.cycling import BenchPower, cycle_bench
 from storqual.run import Run, append_event, read_run
 from storqual.run.records import Event
-from storqual.virtual_bench.guest_console import VirtualConsole
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_cycle, power_state, reset
 from storqual_core.kit.lease import OutOfServiceError

@@ -8,6 +8,7 @@ itself what it did. What the control node did to a virtual bench nobody takes ba
 import shlex
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from storqual.bench.follow import Connection, ConnectionLostError
@@ -16,7 +17,7 @@ from storqual.run.layout import BATCHES
 from storqual.turns.acts import mend
 from storqual.turns.paths import OURS, take_maps_apart
 from storqual.virtual_bench.places import BenchPlaces
-from storqual.virtual_bench.power import power_state
+from storqual.virtual_bench.power import guests, start_targets
 from storqual.virtual_bench.qmp import converse
 from storqual_core.turns.bench_faults import MEMORY
 from storqual_core.turns.drive_faults import LAYER, RULES_MEMORY
@@ -83,15 +84,13 @@ def settle(connection: Connection, state_dir: str, places: BenchPlaces | None, *
             say(f"{connection.host}: {name} was left {change}")
     for sentence in take_maps_apart(connection) if maps.strip() else ():
         say(f"{connection.host}: {sentence}")
-    state = None if places is None else power_state(places)
-    if state is None:
-        return
+    running = [] if places is None else guests(places)
     put_right: list[str] = []
-
-    async def words(monitor: object) -> None:
-        put_right.extend(await mend(monitor, state.bench))  # type: ignore[arg-type]
-
-    converse(Path(state.monitor), words)
+    for state in running:
+        put_right += converse(Path(state.monitor), partial(mend, bench=state.bench))
+    if places is not None and len(running) == 1 and running[0].bench.targets is not None:
+        start_targets(places, running[0].bench)
+        put_right.append("the targets were left without power, and were started")
     for sentence in put_right:
         say(f"{connection.host}: {sentence}")
     if put_right:

@@ -61,7 +61,7 @@ class Booted:
     ready_s: float
     boot_id: str
     kernel: str
-    drives: int
+    drives_seen: int
 
 
 def _ask(name: str, ssh_config: Path, drives: int, limit_s: float) -> tuple[float, list[str]] | None:
@@ -121,7 +121,8 @@ def wait_for_boot(
             answer = _ask(name, ssh_config, drives, deadline + _DRIVES_LIMIT_S - time.monotonic())
             if answer:
                 up, (boot_id, kernel, seen) = answer
-                return Booted(up - began, time.monotonic() - began, boot_id, kernel, int(seen))
+                ready = time.monotonic()
+                return Booted(round(up - began, 1), round(ready - began, 1), boot_id, kernel, int(seen))
         if not running():
             raise BootFailedError(f"QEMU ended while {name} was starting{_last_words(log, since)}")
         if panic := panic_text(written_since(log, since)):

@@ -12,7 +12,7 @@ from storqual.inputs.shape import shaped
 from storqual.inputs.yaml_file import Document
 from storqual.virtual_bench.debug_host import DEVICE as DEBUG
 from storqual.virtual_bench.debug_host import DebugHost, declared_debug_host
-from storqual.virtual_bench.fabrics import FABRICS, refuse_unservable, routes
+from storqual.virtual_bench.fabrics import FABRICS, INITIATOR, TARGET, refuse_apart, refuse_unservable, routes
 from storqual_core.kit.errors import BadInputError
 
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
@@ -23,6 +23,7 @@ _SCSI_SERIAL, _NVME_SERIAL = 36, 20
 _FIRST_SLOT, _LAST_SLOT = 0x05, 0x1F
 _FUNCTIONS = 8
 _LONGEST_SERVICE_S = 10.0
+_TARGETS_MEMORY, _TARGETS_NAME = 512 << 20, "{:.55}-targets"
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,8 @@ class EmulatedDrive:
 class EmulatedAdapter:
     """One emulated adapter: the QEMU device, its slot and function on the only PCI bus, and its drives in order.
 
-    One of several channels is so many PCI functions in one slot, each a device of its own.
+    One of several channels is so many PCI functions in one slot, each a device of its own. `end` is that of a fabric
+    which this guest has, where its targets are in a guest of their own.
     """
 
     alias: str
@@ -104,6 +106,7 @@ class EmulatedAdapter:
     function: int
     drives: tuple[EmulatedDrive, ...]
     channels: int = 1
+    end: str = ""
 
 
 @dataclass(frozen=True)
@@ -125,18 +128,35 @@ class BenchDescription:
 
     @property
     def drives(self) -> tuple[EmulatedDrive, ...]:
-        """All drives that QEMU emulates, in inventory order; one of several paths once."""
-        return tuple(drive for adapter in self.adapters for drive in adapter.drives if not drive.first)
+        """All drives that QEMU emulates for this guest, in inventory order; one of several paths once."""
+        adapters = [adapter for adapter in self.adapters if adapter.end != INITIATOR]
+        return tuple(drive for adapter in adapters for drive in adapter.drives if not drive.first)
+
+    @property
+    def targets(self) -> "BenchDescription | None":
+        """The guest with the targets of this one's initiators, where it is another."""
+        apart = tuple(replace(adapter, end=TARGET) for adapter in self.adapters if adapter.end == INITIATOR)
+        if not apart:
+            return None
+        name = _TARGETS_NAME.format(self.name)
+        return replace(self, name=name, cpus=1, memory=_TARGETS_MEMORY, adapters=apart, debug=None, netconsole=False)
+
+    @property
+    def whole(self) -> "BenchDescription":
+        """The bench as if one guest had all of it."""
+        return replace(self, adapters=tuple(replace(adapter, end="") for adapter in self.adapters))
 
     @property
     def devices(self) -> int:
         """How many drives the guest sees: one of several paths as often as it has paths, a LUN with its own disk."""
+        drives = [(adapter.end, drive) for adapter in self.adapters for drive in adapter.drives]
         # the kernel brings the paths of a namespace together itself
-        drives = [drive for adapter in self.adapters for drive in adapter.drives]
         paths = [
-            1 if drive.wwn.startswith("uuid.") else len(drive.routes.split()) for drive in drives if drive.routes
+            1 if drive.wwn.startswith("uuid.") else len(drive.routes.split())
+            for end, drive in drives
+            if drive.routes and end != TARGET
         ]
-        return len(drives) + sum(paths) + (self.debug is not None)
+        return sum(end != INITIATOR for end, _ in drives) + sum(paths) + (self.debug is not None)
 
     def drive(self, identity: str) -> EmulatedDrive:
         """The drive of that identity. Raises BadInputError when this bench has none."""
@@ -242,6 +262,9 @@ def _adapter(
     if kind.controller:
         served = (routes(virtual.device, drive, channels) for drive in adapter.drives)
         drives = [replace(drive, routes=route) for drive, route in zip(drives, served, strict=True)]
+    apart = virtual.targets == "apart"
+    if apart:
+        refuse_apart(alias, virtual.device, channels, [drive.routes for drive in drives], problems.add)
     return EmulatedAdapter(
         alias=alias,
         device=virtual.device,
@@ -249,6 +272,7 @@ def _adapter(
         function=int(slot[2]),
         drives=_wired(problems, where, drives, adapter.drives, channels),
         channels=channels,
+        end=INITIATOR if apart else "",
     )
 
 
@@ -404,7 +428,7 @@ def described(bench: Bench) -> BenchDescription:
     ]
     for what, values in (
         ("PCI address", functions),
-        ("WWN", [drive.wwn for drive in description.drives if drive.wwn]),
+        ("WWN", [drive.wwn for adapter in built for drive in adapter.drives if drive.wwn and not drive.first]),
         ("serial", _serials(description)),
     ):
         for value in sorted({value for value in values if values.count(value) > 1}):

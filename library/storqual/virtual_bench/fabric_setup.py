@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storqual.virtual_bench.fabrics import FABRICS
+from storqual.virtual_bench.fabrics import FABRICS, INITIATOR, TARGET
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,16 +23,19 @@ def setup(description: BenchDescription) -> str:
     if not fabrics:
         return ""
     lines = [line for adapter in fabrics for line in _commands(adapter)]
-    return _SETUP.read_text(encoding="utf-8") + "\n".join([*lines, "end", ""])
+    last = "restart_when_hung" if all(adapter.end == TARGET for adapter in fabrics) else "end"
+    return _SETUP.read_text(encoding="utf-8") + "\n".join([*lines, last, ""])
 
 
 def _commands(adapter: EmulatedAdapter) -> Iterator[str]:
     """All drives of all ports before any port: what is served is complete before somebody asks for it."""
-    for drive in adapter.drives:
+    routes = [route for drive in adapter.drives for route in drive.routes.split()]
+    if adapter.end:
+        yield f"apart {adapter.end} {len(routes)}"
+    for drive in adapter.drives if adapter.end != INITIATOR else ():
         function = f"0000:00:{adapter.slot:02x}.{adapter.function + drive.channel}"
         texts = (drive.serial, drive.vendor or "LIO-ORG", drive.model, drive.revision or "0001", drive.wwn)
         yield shlex.join([f"{adapter.device}_drive", drive.routes, drive.device, function, str(drive.target), *texts])
-    routes = {route for drive in adapter.drives for route in drive.routes.split()}
     if any(route.partition(":")[0] != route.partition(":")[2] for route in routes):
         yield "mesh=yes"
     for port in sorted({port for route in routes for port in route.split(":")}):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fabrics of a virtual bench: FC over Ethernet, iSCSI and NVMe over TCP, targets and initiators in one kernel.
 
-Each drive is a LUN over a disk of QEMU's, so it is limited and broken as other drives are.
+Targets of FC may be in a guest of their own, apart: then they can lose their power, and come back. Each drive is a
+LUN over a disk of QEMU's, so it is limited and broken as other drives are.
 """
 
 from __future__ import annotations
@@ -12,12 +13,16 @@ from typing import TYPE_CHECKING
 from storqual.inputs.inventory import Route
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from storqual.inputs.inventory import Adapter, Drive
 
 FABRICS: Mapping[str, str] = {"fc": "fcoe", "iscsi": "iscsi_tcp", "nvme_tcp": "nvme_tcp"}
 """What the inventory calls each among the devices that QEMU emulates, and the driver of its initiator."""
+INITIATOR, TARGET = "initiator", "target"
+"""The ends of a fabric."""
+MOST_APART = 6
+"""Ports whose far end is in another guest: functions of the slot of its network card, beside it and netconsole's."""
 _COMPANY = "6001405"
 """How a WWN begins that the kernel's SCSI target makes; the hexadecimal digits of the serial follow."""
 _WWN_DIGITS = 32
@@ -76,3 +81,18 @@ def refuse_unservable(
             complain(f"{at}.paths", f"expected `port` and `paths` between ports of this bench, such as {some}")
         if drive.virtual and (drive.virtual.service_time or drive.virtual.fua):
             complain(f"{at}.virtual", "a drive of a fabric takes `iops`, `bandwidth` and `block`")
+
+
+def refuse_apart(
+    alias: str, fabric: str, ports: int, served: Sequence[str], complain: Callable[[str, str], None]
+) -> None:
+    """Tell `complain` what cannot be where the targets of an adapter are in a guest of their own."""
+    at = f"storqual_virtual.adapters.{alias}"
+    if fabric != "fc":
+        complain(f"{at}.targets", f"only targets of fc can be apart, found {fabric}")
+    if ports > MOST_APART:
+        complain(f"{at}.channels", f"expected at most {MOST_APART} ports to targets that are apart, found {ports}")
+    for index, paths in enumerate(served):
+        if any(len(set(path.split(":"))) > 1 for path in paths.split()):
+            where = f"storqual_adapters.{alias}.drives[{index}].paths"
+            complain(where, "each port of a bench whose targets are apart reaches the target port of its own number")

@@ -318,11 +318,8 @@ def _loader(images: Path, sources: AptSources, modules: list[str], say: Callable
             # a mirror that lags behind has an older GRUB, which the image records; signatures are checked there too
             options = (*_BUILD_OPTIONS, *sources.options, 'Acquire::Check-Valid-Until "false";')
             argv += [f"--aptopt={option}" for option in options]
-            argv += [
-                _UNSTABLE,
-                str(work / "grub.tar"),
-                *_sources_argument(work / "given.sources", unstable_sources(sources.text)),
-            ]
+            argv += [_UNSTABLE, str(work / "grub.tar")]
+            argv += _sources_argument(work / "given.sources", unstable_sources(sources.text))
             run(argv, timeout=_BUILD_LIMIT_S).expect()
             wanted = re.compile(r"\./usr/(bin/grub-|lib/grub/i386-pc/|lib/x86_64-linux-gnu/)")
             with tarfile.open(work / "grub.tar") as tar:

@@ -22,7 +22,11 @@ class Limit:
     bandwidth: int = 0
 
 
-def declared_limits(description: BenchDescription) -> dict[str, Limit]:
+Limits = dict[str, Limit]
+"""Of each drive by its identity."""
+
+
+def declared_limits(description: BenchDescription) -> Limits:
     return {drive.identity: Limit(drive.iops, drive.bandwidth) for drive in description.drives}
 
 
@@ -77,15 +81,14 @@ async def read_limits(monitor: Monitor, description: BenchDescription) -> dict[s
     return limits
 
 
-async def _limit(monitor: Monitor, drive: EmulatedDrive, limit: Limit) -> None:
+async def limit_device(monitor: Monitor, device: str, limit: Limit) -> None:
     parts = {"bps_rd": 0, "bps_wr": 0, "iops_rd": 0, "iops_wr": 0}
-    arguments = {"id": drive.device, "bps": limit.bandwidth, "iops": limit.iops, **parts}
-    await monitor.ask("block_set_io_throttle", arguments)
+    await monitor.ask("block_set_io_throttle", {"id": device, "bps": limit.bandwidth, "iops": limit.iops, **parts})
 
 
 async def set_limits(
     monitor: Monitor, description: BenchDescription, wanted: Mapping[str, Limit]
-) -> tuple[dict[str, Limit], dict[str, Limit]]:
+) -> tuple[Limits, Limits]:
     """Put `wanted` into force where it differs; the limits before and after, both as QEMU reports them.
 
     Unplugged drives are left alone. Raises ToolError when a limit was taken but is not in force.
@@ -93,7 +96,7 @@ async def set_limits(
     before = await read_limits(monitor, description)
     for identity, limit in wanted.items():
         if identity in before and before[identity] != limit:
-            await _limit(monitor, description.drive(identity), limit)
+            await limit_device(monitor, description.drive(identity).device, limit)
     after = await read_limits(monitor, description)
     wrong = [identity for identity in after if identity in wanted and after[identity] != wanted[identity]]
     if wrong:
@@ -135,5 +138,5 @@ async def plug(monitor: Monitor, description: BenchDescription, identity: str, l
     if (await _inserted(monitor)).get(drive.device):
         return False
     await monitor.ask("device_add", device_arguments(adapter, drive))
-    await _limit(monitor, drive, limit)
+    await limit_device(monitor, drive.device, limit)
     return True

@@ -47,14 +47,9 @@ class _PrivateApt:
     def prepare(self) -> None:
         """Write configuration and sources, and read the archive's indexes when those here are a day old."""
         parts = self.root / "etc/apt/sources.list.d"
-        for folder in (
-            parts,
-            self.archives / "partial",
-            self.root / "nothing/partial",
-            self.root / "state/lists/partial",
-            self.root / "empty",
-        ):
-            folder.mkdir(parents=True, exist_ok=True)
+        for name in ("archives/partial", "nothing/partial", "state/lists/partial", "empty"):
+            (self.root / name).mkdir(parents=True, exist_ok=True)
+        parts.mkdir(parents=True, exist_ok=True)
         for number, source in enumerate(json.loads(self._image.sources.read_text(encoding="utf-8"))):
             (parts / f"{number}.{source['form']}").write_text(source["text"], encoding="utf-8")
         self.config.write_text(self._configuration(), encoding="utf-8")

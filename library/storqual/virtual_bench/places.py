@@ -57,6 +57,11 @@ class BenchPlaces:
         return cls(Path(state).expanduser().resolve())
 
     @property
+    def targets(self) -> "BenchPlaces":
+        """Those of the guest with the targets of this bench, where it has one."""
+        return BenchPlaces(self.state / "targets")
+
+    @property
     def overlay(self) -> Path:
         """The root disk: what this bench changed, over the shared image."""
         return self.state / "system.qcow2"

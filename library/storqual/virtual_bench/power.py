@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +54,13 @@ class PowerState:
     reason: str
     image: str
     since: str
-    ssh_s: float
-    ready_s: float
-    boot_id: str
-    kernel: str
-    drives_seen: int
     attempts: int
     description: dict[str, Any]
+    ssh_s: float = 0.0
+    ready_s: float = 0.0
+    boot_id: str = ""
+    kernel: str = ""
+    drives_seen: int = 0
 
     @property
     def bench(self) -> BenchDescription:
@@ -88,14 +89,53 @@ def _keep(places: BenchPlaces, state: PowerState) -> PowerState:
     return state
 
 
+def guests(places: BenchPlaces) -> list[PowerState]:
+    """The guests of a bench that run: its own, then the one with its targets where they are apart."""
+    return [state for state in (power_state(places), power_state(places.targets)) if state is not None]
+
+
+def start_targets(places: BenchPlaces, bench: BenchDescription) -> None:
+    """Start the guest with the targets of a bench anew, if it has one; nobody waits for it.
+
+    A target that stays up while its initiator goes away hangs (tcm_fc). What it serves is in files of this machine.
+    """
+    targets = bench.targets
+    if targets is None:
+        return
+    end_targets(places)
+    _spawn(places.targets, targets, _prepare(places.targets, targets), 1, socket_folder(places.state))
+
+
+def end_targets(places: BenchPlaces) -> bool:
+    """Pull the plug of the guest with the targets of a bench; whether it was on."""
+    state = power_state(places.targets)
+    if state is not None:
+        _end(state.pid, state.start_ticks)
+    _clear(places.targets)
+    return state is not None
+
+
+def _prepare(
+    places: BenchPlaces, description: BenchDescription, say: Callable[[str], None] = lambda _line: None
+) -> BenchImage:
+    """What a guest starts from: the image, its own layer over it, and the files of its drives."""
+    places.state.mkdir(parents=True, exist_ok=True)
+    image = ensure_image(say, description.flavour)
+    prepare_overlay(places.overlay, image, say)
+    prepare_drives(places, description)
+    return image
+
+
 def _spawn(
-    places: BenchPlaces, description: BenchDescription, image: BenchImage, attempt: int
+    places: BenchPlaces, description: BenchDescription, image: BenchImage, attempt: int, network: Path | None = None
 ) -> tuple[PowerState, float]:
     """Start QEMU in the background with limits in force and the clock running; the monotonic time of power-on."""
+    start_targets(places, description)
     acceleration = choose_acceleration(image, description.counts_instructions)
     keys = make_keys(places, description.name)
     sockets = socket_folder(places.state)
-    make_private(sockets)
+    for folder in (sockets, network or sockets):
+        make_private(folder)
     host_name = places.keys / "hostname"
     _write(host_name, f"{description.name}\n")
     texts = {
@@ -120,10 +160,10 @@ def _spawn(
         authorized_keys=keys.client_public,
         host_name=host_name,
         handed=handed,
+        network=network or sockets,
     )
-    machine.monitor.unlink(missing_ok=True)
-    machine.serial.unlink(missing_ok=True)
-    machine.pidfile.unlink(missing_ok=True)
+    for file in (machine.monitor, machine.serial, machine.pidfile):
+        file.unlink(missing_ok=True)
     run(machine_argv(description, machine, acceleration)).expect()
     pid = int(machine.pidfile.read_text(encoding="ascii"))
     ticks = child.ticks_of_start(pid)
@@ -154,11 +194,6 @@ def _spawn(
         reason=acceleration.reason,
         image=image.digest,
         since=datetime.now(UTC).isoformat(timespec="seconds"),
-        ssh_s=0.0,
-        ready_s=0.0,
-        boot_id="",
-        kernel="",
-        drives_seen=0,
         attempts=attempt,
         description=description.plain(),
     )
@@ -177,17 +212,7 @@ def _boot(places: BenchPlaces, state: PowerState, began: float, since: int, limi
         limit_s=limit_s,
         running=lambda: child.is_running(state.pid, state.start_ticks),
     )
-    return _keep(
-        places,
-        replace(
-            state,
-            ssh_s=round(booted.ssh_s, 1),
-            ready_s=round(booted.ready_s, 1),
-            boot_id=booted.boot_id,
-            kernel=booted.kernel,
-            drives_seen=booted.drives,
-        ),
-    )
+    return _keep(places, replace(state, **asdict(booted)))
 
 
 def power_on(
@@ -217,9 +242,7 @@ def power_on(
             say(f"{description.name} was on and did not answer, so its plug was pulled")
             _end(state.pid, state.start_ticks)
             _clear(places)
-        image = ensure_image(say, description.flavour)
-        prepare_overlay(places.overlay, image, say)
-        prepare_drives(places, description)
+        image = _prepare(places, description, say)
         for attempt in (1, 2):
             since = boot.mark(places.console)
             state, began = _spawn(places, description, image, attempt)
@@ -242,10 +265,7 @@ def switch_on(places: BenchPlaces, description: BenchDescription) -> bool:
     with locked(places.lock):
         if power_state(places) is not None:
             return False
-        image = ensure_image(lambda _line: None, description.flavour)
-        prepare_overlay(places.overlay, image, lambda _line: None)
-        prepare_drives(places, description)
-        _spawn(places, description, image, 1)
+        _spawn(places, description, _prepare(places, description), 1)
         return True
 
 
@@ -296,17 +316,19 @@ def _clear(places: BenchPlaces) -> None:
     """Remove what only a running bench has."""
     places.power.unlink(missing_ok=True)
     sockets = socket_folder(places.state)
-    for file in ("monitor", "pid", "serial", "netconsole.bench"):
-        (sockets / file).unlink(missing_ok=True)
+    for file in sockets.glob("*"):
+        # the end of who listens outlives the bench
+        if file != places.netconsole:
+            file.unlink(missing_ok=True)
     for folder in (sockets, sockets.parent):
         with suppress(OSError):
             folder.rmdir()
 
 
-def power_off(places: BenchPlaces, *, graceful: bool = True) -> tuple[bool, str]:
+def power_off(places: BenchPlaces, *, graceful: bool = True, targets: bool = True) -> tuple[bool, str]:
     """Power a bench off: ask a guest that answers, pull the plug of one that does not, or after a minute.
 
-    Whether it was on, and how it went.
+    Without `targets` the guest that has them stays on, as an array does. Whether it was on, and how it went.
     """
     if not places.state.is_dir():
         return False, "it was off"
@@ -314,6 +336,8 @@ def power_off(places: BenchPlaces, *, graceful: bool = True) -> tuple[bool, str]
         state = power_state(places)
         if state is None:
             _clear(places)
+            if targets and end_targets(places):
+                return True, "it was off, and the plug of its targets was pulled"
             return False, "it was off"
         how = "the plug was pulled"
         if graceful and state.boot_id and not logs_in(state.bench.name, places.ssh_config, _ANSWER_LIMIT_S):
@@ -327,6 +351,8 @@ def power_off(places: BenchPlaces, *, graceful: bool = True) -> tuple[bool, str]
                 how = f"the guest did not shut down within {_OFF_LIMIT_S:g} s, so the plug was pulled"
         _end(state.pid, state.start_ticks)
         _clear(places)
+        if targets:
+            end_targets(places)
         return True, how
 
 
@@ -337,6 +363,7 @@ def reset(places: BenchPlaces, *, limit_s: float = BOOT_LIMIT_S) -> PowerState:
         if state is None:
             raise StorqualError("the bench is off; a reset needs a running bench")
         since = boot.mark(places.console)
+        start_targets(places, state.bench)
 
         async def press(monitor: Monitor) -> float:
             if not await monitor.ask_and_await("system_reset", {}, "RESET", _RESET_LIMIT_S):
@@ -372,12 +399,14 @@ def change_drives(
         bench = power_state(places)
         if bench is None:
             raise StorqualError("the bench is off; its drives can be limited only while it runs")
-        description = bench.bench
+        description = bench.bench.whole
         wanted = limits.wanted_limits(description, _numbers(iops, "iops"), _numbers(bandwidth, "bandwidth"))
         target = description.drive(drive).identity if state != "limited" else ""
 
-        async def talk(monitor: Monitor) -> tuple[dict[str, limits.Limit], dict[str, limits.Limit]]:
+        async def talk(monitor: Monitor, description: BenchDescription) -> tuple[limits.Limits, limits.Limits]:
             before = await limits.read_limits(monitor, description)
+            if target and not any(drive.identity == target for drive in description.drives):
+                return before, before
             if state == "limited":
                 foreseen = {identity: wanted[identity] for identity in before}
                 return (before, foreseen) if check else await limits.set_limits(monitor, description, wanted)
@@ -391,7 +420,11 @@ def change_drives(
                 await limits.plug(monitor, description, target, wanted[target])
             return before, await limits.read_limits(monitor, description)
 
-        before, after = converse(Path(bench.monitor), talk)
+        before, after = limits.Limits(), limits.Limits()
+        for guest in guests(places):
+            was, now = converse(Path(guest.monitor), partial(talk, description=guest.bench))
+            before |= was
+            after |= now
     return {
         "changed": before != after,
         "limits": {identity: asdict(limit) for identity, limit in after.items()},

@@ -13,6 +13,7 @@ from typing import Any
 
 from storqual.base import child
 from storqual.virtual_bench.description import DEVICES, BenchDescription, EmulatedAdapter, EmulatedDrive
+from storqual.virtual_bench.fabrics import INITIATOR, TARGET
 from storqual.virtual_bench.image import BenchImage
 from storqual.virtual_bench.places import cache_folder
 from storqual_core.kit.command import run
@@ -22,6 +23,7 @@ PROGRAM = "qemu-system-x86_64"
 GUEST_ADDRESS = "10.0.2.15"
 _TRANSLATION_CACHE_MIB = 256
 _PSTORE_BYTES = 1 << 20
+_NETWORK_SLOT = 4
 _NS_PER_INSTRUCTION_LOG2 = 2
 """4 ns for each instruction: a processor of 250 million a second, about what an emulator on a host of today runs."""
 
@@ -36,7 +38,10 @@ class Acceleration:
 
 @dataclass(frozen=True)
 class EmulatedMachine:
-    """All files one running bench needs; `handed` are the further ones that the guest is given, by name."""
+    """All files one running bench needs; `handed` are the further ones that the guest is given, by name.
+
+    `network` is the folder of the sockets through which it reaches the guest with its targets, where that is another.
+    """
 
     image_root: Path
     boot_disc: Path
@@ -52,6 +57,7 @@ class EmulatedMachine:
     authorized_keys: Path
     host_name: Path
     handed: Mapping[str, Path] = field(default_factory=dict)
+    network: Path = Path()
 
 
 def option_value(text: object) -> str:
@@ -68,8 +74,8 @@ def _address(slot: int, function: int = 0) -> str:
     return f"{slot:x}.{function:x}"
 
 
-def _channel(adapter: EmulatedAdapter, channel: int) -> str:
-    """The QEMU id of an adapter's channel; the first has the adapter's own name."""
+def channel_id(adapter: EmulatedAdapter, channel: int) -> str:
+    """The QEMU id of an adapter's channel, or of a port's network; the first has the adapter's own name."""
     return adapter.alias if channel == 0 else f"{adapter.alias}-c{channel}"
 
 
@@ -82,7 +88,7 @@ def device_arguments(adapter: EmulatedAdapter, drive: EmulatedDrive) -> dict[str
     device: dict[str, Any] = {
         "driver": "scsi-hd",
         "id": drive.device,
-        "bus": f"{_channel(adapter, drive.channel)}.0",
+        "bus": f"{channel_id(adapter, drive.channel)}.0",
         "drive": node,
         "scsi-id": drive.target,
         "rotation_rate": drive.rotation_rate,
@@ -111,7 +117,7 @@ def _block(drive: EmulatedDrive) -> dict[str, int]:
 
 def _adapter_device(adapter: EmulatedAdapter, channel: int) -> dict[str, Any]:
     driver = DEVICES[adapter.device].controller or adapter.device
-    device: dict[str, Any] = {"driver": driver, "id": _channel(adapter, channel), "bus": "pci.0"}
+    device: dict[str, Any] = {"driver": driver, "id": channel_id(adapter, channel), "bus": "pci.0"}
     device["addr"] = _address(adapter.slot, adapter.function + channel)
     if adapter.channels > 1 and channel == 0:
         device["multifunction"] = True
@@ -161,6 +167,25 @@ def _base(description: BenchDescription, acceleration: Acceleration) -> list[str
     return [*argv, "-accel", f"tcg,thread=single,tb-size={_TRANSLATION_CACHE_MIB}", "-cpu", "Nehalem"]
 
 
+def _ports_apart(adapter: EmulatedAdapter, network: Path) -> list[str]:
+    """A network card for each port, on a network of its own to the other guest.
+
+    Datagrams: a stream would not come back after one of the guests was started again. By Unix sockets, where a sender
+    waits for its receiver: UDP drops what is too much at once, as a long read is, and FC loses no frames. The first
+    card stays the user network's, since the guest numbers them in this order.
+    """
+    argv: list[str] = []
+    for port in range(adapter.channels):
+        name, number = channel_id(adapter, port), 2 if adapter.end == TARGET else 1
+        ends = [{"type": "unix", "path": str(network / f"port{port}.{end}")} for end in (INITIATOR, TARGET)]
+        local, remote = ends[:: -1 if adapter.end == TARGET else 1]
+        argv += ["-netdev", _json(type="dgram", id=name, local=local, remote=remote)]
+        card = {"driver": "virtio-net-pci", "id": f"{name}-card", "netdev": name, "romfile": ""}
+        address, mac = _address(_NETWORK_SLOT, 1 + port), f"02:00:00:00:{port:02x}:{number:02x}"
+        argv += ["-device", _json(**card, addr=address, mac=mac)]
+    return argv
+
+
 def machine_argv(description: BenchDescription, machine: EmulatedMachine, acceleration: Acceleration) -> list[str]:
     """The whole command line of a bench. It starts stopped (`-S`): limits are set before the first instruction."""
     argv = _base(description, acceleration)
@@ -187,13 +212,14 @@ def machine_argv(description: BenchDescription, machine: EmulatedMachine, accele
     forward = f"tcp:127.0.0.1:0-{GUEST_ADDRESS}:22"
     argv += ["-netdev", f"user,id=network,restrict=on,ipv6=off,hostfwd={forward}"]
     card: dict[str, object] = {"driver": "virtio-net-pci", "romfile": ""}
-    argv += ["-device", _json(**card, netdev="network", addr=_address(4), multifunction=description.netconsole)]
+    several = description.netconsole or any(adapter.end for adapter in description.adapters)
+    argv += ["-device", _json(**card, netdev="network", addr=_address(_NETWORK_SLOT), multifunction=several)]
     if description.netconsole:
         # Unix sockets: no port that another bench could have, and only this user reaches them
         ends = {"local": machine.netconsole.with_suffix(".bench"), "remote": machine.netconsole}
         sockets = {end: {"type": "unix", "path": str(path)} for end, path in ends.items()}
         argv += ["-netdev", _json(type="dgram", id="messages", **sockets)]
-        argv += ["-device", _json(**card, netdev="messages", addr=_address(4, 1))]
+        argv += ["-device", _json(**card, netdev="messages", addr=_address(_NETWORK_SLOT, 7))]
     argv += ["-device", _json(driver="virtio-rng-pci", addr="2.0", multifunction=True)]
     # what ends a guest that hangs; armed in boots on trial. The slots from 5 on are for adapters
     argv += ["-device", _json(driver="i6300esb", addr="2.1"), "-action", "watchdog=reset"]
@@ -203,6 +229,10 @@ def machine_argv(description: BenchDescription, machine: EmulatedMachine, accele
     argv += ["-object", _json(**store, mem_path=str(machine.pstore), share=True)]
     argv += ["-device", _json(driver="acpi-erst", memdev="erst", addr=_address(1, 4))]
     for adapter in description.adapters:
+        if adapter.end:
+            argv += _ports_apart(adapter, machine.network)
+        if adapter.end == INITIATOR:
+            continue
         for channel in range(adapter.channels):
             argv += ["-device", json.dumps(_adapter_device(adapter, channel))]
         for drive in adapter.drives:
@@ -221,33 +251,12 @@ SIGN_OF_LIFE = "storqual: bench start"
 
 def _probe_argv(image: BenchImage) -> list[str]:
     """A guest of the bench image that writes nothing back, with its console on our pipe."""
-    root = {
-        "driver": "raw",
-        "node-name": "root",
-        "read-only": True,
-        "file": {"driver": "file", "filename": str(image.root)},
-    }
-    disc = {
-        "driver": "raw",
-        "node-name": "disc",
-        "read-only": True,
-        "file": {"driver": "file", "filename": str(image.disc)},
-    }
-    argv = [
-        PROGRAM,
-        "-no-user-config",
-        "-nodefaults",
-        "-display",
-        "none",
-        "-machine",
-        "pc",
-        "-m",
-        "512M",
-        "-no-reboot",
-    ]
-    argv += ["-accel", "kvm", "-cpu", "host", "-serial", "stdio"]
-    argv += ["-blockdev", json.dumps(root), "-device", "virtio-blk-pci,drive=root,bootindex=1"]
-    return [*argv, "-blockdev", json.dumps(disc), "-device", "ide-cd,drive=disc,bootindex=0"]
+    options = "-no-user-config -nodefaults -display none -machine pc -m 512M -no-reboot -accel kvm -cpu host"
+    argv = [PROGRAM, *options.split(), "-serial", "stdio"]
+    argv += ["-blockdev", _file_node("root", image.root, read_only=True)]
+    argv += ["-device", "virtio-blk-pci,drive=root,bootindex=1"]
+    argv += ["-blockdev", _file_node("disc", image.disc, read_only=True)]
+    return [*argv, "-device", "ide-cd,drive=disc,bootindex=0"]
 
 
 def _probe(image: BenchImage) -> Acceleration:

@@ -13,12 +13,7 @@ STATEMENT = "signoff.technician.statement.json"
 DETACHED = f"{STATEMENT}.sig"
 SIGNATURES = (ENVELOPE, STATEMENT, DETACHED)
 TEXTS = (
-    "run.json",
-    "verdict.json",
-    "samples.jsonl",
-    "events.jsonl",
-    "checks.jsonl",
-    "inputs/gate.yml",
+    *("run.json", "verdict.json", "samples.jsonl", "events.jsonl", "checks.jsonl", "inputs/gate.yml"),
     "report.html",
 )
 LINES = ("samples.jsonl", "events.jsonl")

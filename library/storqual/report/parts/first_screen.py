@@ -482,7 +482,7 @@ def _notices(material: Material) -> Iterable[str]:
 
 
 _WITHOUT_HARDWARE = {
-    "fcoe": "FC over Ethernet between two ports of one kernel, with no FC hardware",
+    "fcoe": "FC over Ethernet between the kernel's own initiator and target, with no FC hardware",
     "iscsi_tcp": "iSCSI between two ports of one kernel",
     "nvme_tcp": "NVMe over TCP between two ports of one kernel",
 }

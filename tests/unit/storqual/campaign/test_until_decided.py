@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from storqual.campaign import Stop
+from storqual.campaign.drive_limits import limits_of_batch
 from storqual.judge.verdict import judge_run
 from storqual.plan.make import check_resume
 from storqual.run import Event, coverage, read_batch, read_run
 from storqual.run.time_left import Effort, bench_seconds, effort_of
-from storqual.virtual_bench.campaign_limits import limits_of_batch
 from tests.support.make_lab import lab_hosts
 from tests.support.simulated_campaign import Bench, KilledError, Rates, drive, plan
 

@@ -116,9 +116,7 @@ def asked(work: Path, monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]
         return []
 
     for module in (
-        "storqual.bench.ansible_run",
-        "storqual.bench.drift",
-        "storqual.cli.playbook.playbook",
+        *("storqual.bench.ansible_run", "storqual.bench.drift", "storqual.cli.playbook.playbook"),
         "storqual.cli.qualify",
     ):
         monkeypatch.setattr(f"{module}.run_playbook", play)

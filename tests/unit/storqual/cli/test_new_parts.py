@@ -28,10 +28,7 @@ _COPIED = (
     "library",
     "tests/unit/storqual_core/tools",
     "tests/unit/storqual_core/turns/test_bench_faults.py",
-    "tests/unit/storqual/metrics",
-    "tests/__init__.py",
-    "tests/conftest.py",
-    "tests/support",
+    *("tests/unit/storqual/metrics", "tests/__init__.py", "tests/conftest.py", "tests/support"),
     "pyproject.toml",
 )
 NAME = "zq_example"

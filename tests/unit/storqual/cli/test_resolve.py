@@ -32,10 +32,7 @@ def test_nothing_that_a_drop_declares_is_left_out(tmp_path: Path, capsys: pytest
     (tmp_path / "drops" / "acme-dkms.deb").write_bytes(b"")
     out = told(capsys, tmp_path, "candidate")
     for text in (
-        "acme-dkms.deb",
-        "mpt_can_queue=128",
-        "execution_throttle=32",
-        "WCE=1  queue_depth=4",
+        *("acme-dkms.deb", "mpt_can_queue=128", "execution_throttle=32", "WCE=1  queue_depth=4"),
         "governor=perf",
     ):
         assert text in out, out

@@ -278,16 +278,8 @@ def test_a_name_that_no_driver_has_and_that_looks_like_one_is_a_slip(written: st
 @pytest.mark.parametrize(
     "name",
     [
-        "megaraid_sas",
-        "megaraid-sas",
-        "mpt3sas_oem",
-        "megaraid_sas_x",
-        "mpt4sas",
-        "mpi4mr",
-        "leapraid",
-        "scsi_mod",
-        "nvme_core",
-        "x",
+        *("megaraid_sas", "megaraid-sas", "mpt3sas_oem", "megaraid_sas_x", "mpt4sas", "mpi4mr", "leapraid"),
+        *("scsi_mod", "nvme_core", "x"),
         "",
     ],
 )

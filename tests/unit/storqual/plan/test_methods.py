@@ -17,14 +17,8 @@ from storqual.plan import PlannedCampaign, PlanRequest, make_plan
 from storqual.plan.points import points_of
 
 METHODS = (
-    "qla1040-adapters",
-    "drive-settings",
-    "command-limit",
-    "load-generators",
-    "a7173a-service-demand",
-    "a6826a-port-scaling",
-    "perc3qc-raid",
-    "xeon-ultra320",
+    *("qla1040-adapters", "drive-settings", "command-limit", "load-generators", "a7173a-service-demand"),
+    *("a6826a-port-scaling", "perc3qc-raid", "xeon-ultra320"),
 )
 DROPS = {"xeon-ultra320": ("stable-volume", "backport-volume"), "perc3qc-raid": ("", "raid")}
 ADAPTERS = {"drive-settings": ["symb"], "command-limit": ["para"], "load-generators": ["fusion"]}

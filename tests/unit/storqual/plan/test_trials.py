@@ -364,13 +364,8 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
         (
             "placeholder {drvie}",
             "{checkout} without a checkout",
-            "'tapp'",
-            "no time in programs.a.limit",
-            "at least 1",
-            "checkout 'blktests'",
-            "report '../results.xml'",
-            "unknown key 'restarts'",
-            "key 'run' is missing in programs.c",
+            *("'tapp'", "no time in programs.a.limit", "at least 1", "checkout 'blktests'"),
+            *("report '../results.xml'", "unknown key 'restarts'", "key 'run' is missing in programs.c"),
             "no program 'd'",
         ),
         strict=True,
@@ -653,11 +648,7 @@ def test_a_task_hangs_only_after_the_longest_wait_that_the_trials_make_themselve
 @pytest.mark.parametrize("driver", ["fcoe", "iscsi_tcp", "nvme_tcp"])
 def test_an_initiator_that_is_software_has_no_card_to_remove_and_a_card_no_fabric(driver: str) -> None:
     for fault in (
-        "adapter_removal",
-        "driver_rebind",
-        "function_reset",
-        "link_reset",
-        "drive_unplug",
+        *("adapter_removal", "driver_rebind", "function_reset", "link_reset", "drive_unplug"),
         "command_timeout",
     ):
         assert not usable_ways(FAULTS[fault], driver, "virtual", None), fault

@@ -95,11 +95,7 @@ def test_any_renamed_file_is_found(signed: Path, keys: Path) -> None:
 
 def test_any_added_file_is_found(signed: Path, keys: Path) -> None:
     for name in (
-        "raw/extra.json.gz",
-        ".hidden",
-        "inputs/more/deep.yml",
-        "signoff.txt",
-        "signoff.x.json",
+        *("raw/extra.json.gz", ".hidden", "inputs/more/deep.yml", "signoff.txt", "signoff.x.json"),
         "verdict.json~",
     ):
         path = signed / name

@@ -13,9 +13,11 @@ import pytest
 from storqual.kinds.images import FLUSH
 from storqual.turns import acts
 from storqual.turns.acts import CONTROL_WAYS, Reach
+from storqual.virtual_bench.fabrics import served_wwn
 from storqual.virtual_bench.limits import Limit
 from storqual_core.data.faults import FAULTS
-from storqual_core.kit.errors import ToolError
+from storqual_core.kit.errors import StorqualError, ToolError
+from tests.support.fake_qemu import bench_with_targets_apart
 from tests.support.turn_records import Faked
 from tests.unit.storqual.kinds.test_images import log_file
 
@@ -124,7 +126,7 @@ def bring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, Fak
         def converse(_socket: Any, words: Callable[[Any], Awaitable[None]]) -> None:
             asyncio.run(cast("Any", words(monitor)))
 
-        monkeypatch.setattr(acts, "power_state", lambda _places: SimpleNamespace(monitor="m", bench=bench))
+        monkeypatch.setattr(acts, "guests", lambda _places: [SimpleNamespace(monitor="m", bench=bench)])
         monkeypatch.setattr(acts, "read_limits", read_limits)
 
         async def pull(_monitor: Any, _bench: Any, _drive: str) -> bool:
@@ -155,6 +157,19 @@ def bring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, Fak
         return told
 
     return run
+
+
+def test_what_is_done_to_a_drive_is_done_in_the_guest_that_has_its_disk(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bench = bench_with_targets_apart()
+    states = [SimpleNamespace(bench=guest) for guest in (bench, bench.targets)]
+    monkeypatch.setattr(acts, "guests", lambda _places: states)
+    whom: Any = (None, None)
+    assert Reach(*whom, served_wwn("FCA0000001"), "", 0.0, tmp_path, print).power is states[1]
+    monkeypatch.setattr(acts, "guests", lambda _places: [])
+    with pytest.raises(StorqualError, match="is off"):
+        _ = Reach(*whom, "0x5", "", 0.0, tmp_path, print).power
 
 
 def test_an_error_beneath_the_drive_is_put_in_and_taken_out_again(bring: Any) -> None:

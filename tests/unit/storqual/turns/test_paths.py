@@ -177,7 +177,7 @@ def lose(qemu: FakeQemu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alias:
         monitor, bench = "m", bench_of_paths()
 
     told: list[str] = []
-    monkeypatch.setattr(acts, "power_state", lambda _places: Power)
+    monkeypatch.setattr(acts, "guests", lambda _places: [Power])
     monkeypatch.setattr(acts, "converse", lambda _socket, words: asyncio.run(words(qemu)))
     link = cast("Any", qemu.link)
     reach = Reach(

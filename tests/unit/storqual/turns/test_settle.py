@@ -82,9 +82,11 @@ def settled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[FakeLi
         monitor.limits[identity] = limit
         return True
 
-    def run(link: FakeLink, monitor: FakeMonitor) -> list[str]:
+    def run(link: FakeLink, monitor: FakeMonitor, targets: object = None) -> list[str]:
         told: list[str] = []
-        monkeypatch.setattr(settle, "power_state", lambda _places: SimpleNamespace(monitor="m", bench=bench))
+        bench.targets = targets
+        monkeypatch.setattr(settle, "start_targets", lambda _places, of: monitor.asked.append(f"start {of.targets}"))
+        monkeypatch.setattr(settle, "guests", lambda _places: [SimpleNamespace(monitor="m", bench=bench)])
         monkeypatch.setattr(settle, "converse", lambda _socket, words: asyncio.run(words(monitor)))
         monkeypatch.setattr(settle, "_AGAIN_S", 0.0)
         monkeypatch.setattr(acts, "read_limits", limits)
@@ -118,6 +120,15 @@ def test_a_bench_on_which_nothing_was_left_is_not_touched(settled: Any) -> None:
     assert settled(link, monitor) == []
     assert monitor.asked == ["query-named-block-nodes"]
     assert not [command for command in link.ran if "scan" in command]
+
+
+def test_targets_that_were_left_without_power_are_started(settled: Any) -> None:
+    monitor = FakeMonitor(left=False)
+    (told,) = settled(FakeLink(), monitor, "vfc-targets")
+    assert (monitor.asked[-1], told) == (
+        "start vfc-targets",
+        "vbench: the targets were left without power, and were started",
+    )
 
 
 def test_a_lun_that_was_left_larger_has_its_size_again(settled: Any) -> None:

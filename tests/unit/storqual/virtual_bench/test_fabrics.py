@@ -4,7 +4,6 @@
 import json
 import shlex
 import subprocess
-from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,9 @@ from storqual.virtual_bench.description import BenchDescription, describe, from_
 from storqual.virtual_bench.fabric_setup import setup
 from storqual.virtual_bench.fabrics import served_wwn
 from storqual.virtual_bench.limits import wanted_limits
-from storqual.virtual_bench.qemu import Acceleration, EmulatedMachine, machine_argv
+from storqual.virtual_bench.qemu import Acceleration, machine_argv
 from storqual_core.kit.errors import BadInputError
+from tests.support.fake_qemu import emulated_machine
 
 WWN = "0x6001405fca0000001000000000000000"
 
@@ -44,11 +44,9 @@ def problems(*drives: dict[str, Any], **words: Any) -> str:
     return "\n".join(raised.value.problems)
 
 
-def arguments(description: BenchDescription) -> list[dict[str, Any]]:
-    names = [field.name for field in fields(EmulatedMachine) if field.name != "handed"]
-    machine = EmulatedMachine(**{name: Path("/state") / name for name in names})
-    argv = machine_argv(description, machine, Acceleration("tcg", ""))
-    return [json.loads(value) for name, value in pairwise(argv) if name == "-device"]
+def arguments(description: BenchDescription, option: str = "-device") -> list[dict[str, Any]]:
+    argv = machine_argv(description, emulated_machine(network=Path("/run/vfc")), Acceleration("tcg", ""))
+    return [json.loads(value) for name, value in pairwise(argv) if name == option and value.startswith("{")]
 
 
 def test_a_lun_rests_on_a_disk_that_does_not_have_its_names() -> None:
@@ -140,3 +138,61 @@ def test_a_fabric_has_no_card_and_a_bench_has_one_of_each() -> None:
     adapters = {name: {"pseudo": "fcoe", "drives": [lun(number, 0)]} for number, name in enumerate(("a", "b"), 1)}
     with pytest.raises(BadInputError, match="a is fc already, a bench has one"):
         describe("vfabric", adapters, {"adapters": {name: {"device": "fc"} for name in adapters}})
+
+
+def apart(*drives: dict[str, Any]) -> tuple[BenchDescription, BenchDescription]:
+    """A bench whose targets are in a guest of their own, and that guest."""
+    made = bench(*(drives or (lun(1, 0), lun(2, 1))), targets="apart")
+    assert made.targets is not None
+    return made, made.targets
+
+
+def test_targets_that_are_apart_have_the_disks_and_their_initiator_the_luns() -> None:
+    made, targets = apart()
+    assert [drive.device for drive in targets.drives] == ["fc-0", "fc-1"]
+    assert (made.drives, made.devices, targets.devices, targets.targets) == ((), 2, 2, None)
+    assert wanted_limits(made.whole, {WWN: 142}, {})[WWN].iops == 142
+    assert from_plain(json.loads(json.dumps(made.plain()))) == made
+    disks = [[each["id"] for each in arguments(guest) if each["driver"] == "scsi-hd"] for guest in (made, targets)]
+    assert disks == [[], ["fc-0", "fc-1"]]
+    assert bench(lun(1, 0)).targets is None
+
+
+def test_each_port_has_a_network_of_its_own_to_the_guest_with_its_target() -> None:
+    initiator, target = (
+        {each["id"]: each for each in arguments(guest, "-netdev") if each.get("type") == "dgram"} for guest in apart()
+    )
+    assert initiator.keys() == target.keys() == {"fc", "fc-c1"}
+    assert all(
+        (end["local"], end["remote"]) == (target[name]["remote"], target[name]["local"])
+        for name, end in initiator.items()
+    )
+    assert len({end["local"]["path"] for ends in (initiator, target) for end in ends.values()}) == 4
+    cards = [{each["mac"] for each in arguments(guest) if "mac" in each} for guest in apart()]
+    assert cards == [{f"02:00:00:00:0{port}:0{end}" for port in (0, 1)} for end in (1, 2)]
+    addresses = [each["addr"] for each in arguments(apart()[1]) if "addr" in each]
+    assert len(set(addresses)) == len(addresses)
+
+
+def test_what_a_target_serves_is_complete_before_its_port_and_its_initiator_serves_nothing() -> None:
+    made, targets = (
+        [
+            line.split()[0:2]
+            for line in setup(guest).splitlines()
+            if line.startswith(("apart ", "fc_drive ", "fc_port "))
+        ]
+        for guest in apart()
+    )
+    ports = [["fc_port", "0"], ["fc_port", "1"]]
+    assert made == [["apart", "initiator"], *ports]
+    assert targets == [["apart", "target"], ["fc_drive", "0:0"], ["fc_drive", "1:1"], *ports]
+    ends = [setup(guest).splitlines()[-1] for guest in apart()]
+    assert ends == ["end", "restart_when_hung"]
+
+
+def test_what_cannot_be_apart_is_refused() -> None:
+    portal = {"device": "iscsi", "pseudo": "iscsi_tcp"}
+    assert "adapters.fc.targets: only targets of fc can be apart" in problems(lun(1, 0), targets="apart", **portal)
+    assert "expected at most 6 ports" in problems(lun(1, 0), targets="apart", channels=8)
+    assert "drives[0].paths: each port" in problems(lun(1, **FOUR), targets="apart")
+    assert "found 'elsewhere' in storqual_virtual.adapters.fc.targets" in problems(lun(1, 0), targets="elsewhere")

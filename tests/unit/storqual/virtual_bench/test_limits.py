@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from storqual.campaign.drive_limits import limit_drives, limits_of_batch
 from storqual.run import read_batch, read_run
-from storqual.virtual_bench import campaign_limits
-from storqual.virtual_bench.campaign_limits import limit_drives, limits_of_batch
+from storqual.virtual_bench import power
 from storqual.virtual_bench.limits import Limit, plug, read_limits, set_limits, unplug, wanted_limits
 from storqual_core.kit.errors import BadInputError, StorqualError, ToolError
 from tests.support.fake_qemu import FIRST, SECOND, FakeQemu, bench_of_three_drives
@@ -78,9 +78,9 @@ ARMS = {
 def qemu(monkeypatch: pytest.MonkeyPatch) -> FakeQemu:
     """A bench that is powered on, and its emulator."""
     found = FakeQemu()
-    power = SimpleNamespace(bench=bench_of_three_drives(), monitor="monitor")
-    monkeypatch.setattr(campaign_limits, "power_state", lambda _: power)
-    monkeypatch.setattr(campaign_limits, "converse", lambda _, talk: asyncio.run(talk(found)))
+    state = SimpleNamespace(bench=bench_of_three_drives(), monitor="monitor")
+    monkeypatch.setattr(power, "power_state", lambda places: None if places.state.name == "targets" else state)
+    monkeypatch.setattr(power, "converse", lambda _, talk: asyncio.run(talk(found)))
     return found
 
 
@@ -116,7 +116,7 @@ def test_a_block_runs_under_no_limit_that_is_not_in_force(run: Path, qemu: FakeQ
 
 def test_a_bench_that_is_off_cannot_be_limited(run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """It says so."""
-    monkeypatch.setattr(campaign_limits, "power_state", lambda _: None)
+    monkeypatch.setattr(power, "power_state", lambda _: None)
     with pytest.raises(StorqualError, match="the bench is off"):
         limit_drives(run, "b1", "s01-b01", str(tmp_path / "state"))
 

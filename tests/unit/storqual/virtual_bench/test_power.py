@@ -19,9 +19,9 @@ from storqual.base.console_log import panic_text
 from storqual.cli.bench import bench_command
 from storqual.virtual_bench import power
 from storqual.virtual_bench.boot import mark, written_since
-from storqual.virtual_bench.places import BenchPlaces
+from storqual.virtual_bench.places import BenchPlaces, socket_folder
 from storqual.virtual_bench.power import PowerState, power_off, power_on, power_state, switch_on
-from tests.support.fake_qemu import bench_of_three_drives
+from tests.support.fake_qemu import bench_of_three_drives, bench_with_targets_apart
 
 BENCH = bench_of_three_drives()
 
@@ -80,10 +80,11 @@ def started(monkeypatch: pytest.MonkeyPatch, places: BenchPlaces) -> Iterator[li
     """Process ids of QEMUs that power-on started in place of the one that hung."""
     processes: list[subprocess.Popen[bytes]] = []
 
-    def spawn(*_: Any) -> tuple[PowerState, float]:
+    def spawn(at: BenchPlaces, *rest: Any) -> tuple[PowerState, float]:
+        assert rest[3:] == (() if at == places else (socket_folder(places.state),))
         processes.append(subprocess.Popen(["sleep", "600"]))
         listed.append(processes[-1].pid)
-        return remember(places, processes[-1].pid), time.monotonic()
+        return remember(at, processes[-1].pid), time.monotonic()
 
     listed: list[int] = []
     monkeypatch.setattr(power, "ensure_image", lambda _say, _flavour: SimpleNamespace())
@@ -167,6 +168,18 @@ def test_the_switch_leaves_a_bench_that_is_on_as_it_is(
     assert not switch_on(places, BENCH)
     assert started == []
     assert qemu.poll() is None
+
+
+def test_a_power_cut_leaves_targets_on_that_are_apart_and_they_end_with_their_bench(
+    places: BenchPlaces, qemu: subprocess.Popen[bytes], started: list[int]
+) -> None:
+    power.start_targets(places, bench_with_targets_apart())
+    assert [state.pid for state in power.guests(places)] == [qemu.pid, started[0]]
+    power_off(places, graceful=False, targets=False)
+    power.start_targets(places, bench_with_targets_apart())
+    assert [state.pid for state in power.guests(places)] == [started[1]]
+    assert power_off(places) == (True, "it was off, and the plug of its targets was pulled")
+    assert power.guests(places) == []
 
 
 def test_the_switch_is_a_program_that_says_the_state_and_cuts_the_power(

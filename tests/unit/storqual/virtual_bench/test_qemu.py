@@ -18,7 +18,6 @@ from storqual.virtual_bench.image import BenchImage
 from storqual.virtual_bench.limits import Limit, plug, read_limits, unplug
 from storqual.virtual_bench.qemu import (
     Acceleration,
-    EmulatedMachine,
     choose_acceleration,
     device_arguments,
     machine_argv,
@@ -26,28 +25,10 @@ from storqual.virtual_bench.qemu import (
 )
 from storqual_core.kit.errors import BadInputError
 from tests.support.fake_qemu import FakeQemu
+from tests.support.fake_qemu import emulated_machine as machine_in
 
 PRINTABLE = st.characters(min_codepoint=0x20, max_codepoint=0x7E)
 TCG = Acceleration("tcg", "told so")
-
-
-def _machine(folder: str = "/state") -> EmulatedMachine:
-    place = Path(folder)
-    return EmulatedMachine(
-        image_root=place / "root.ext4",
-        boot_disc=place / "boot.iso",
-        overlay=place / "system.qcow2",
-        drives=place / "drives",
-        console=place / "console.log",
-        serial=place / "serial",
-        netconsole=place / "netconsole",
-        pstore=place / "pstore.img",
-        monitor=place / "monitor",
-        pidfile=place / "pid",
-        host_key=place / "host",
-        authorized_keys=place / "client.pub",
-        host_name=place / "hostname",
-    )
 
 
 def _bench(**drive: Any) -> BenchDescription:
@@ -77,7 +58,7 @@ def test_any_printable_text_of_a_drive_reaches_qemu_unchanged(
     vendor: str, model: str, revision: str, serial: str
 ) -> None:
     bench = _bench(vendor=vendor, model=model, revision=revision, serial=serial)
-    disks = [device for device in _devices(machine_argv(bench, _machine(), TCG)) if device["driver"] == "scsi-hd"]
+    disks = [device for device in _devices(machine_argv(bench, machine_in(), TCG)) if device["driver"] == "scsi-hd"]
     assert len(disks) == 1
     told = {key: disks[0].get(key, "") for key in ("vendor", "product", "ver", "serial")}
     assert told == {"vendor": vendor, "product": model, "ver": revision, "serial": serial}
@@ -85,7 +66,7 @@ def test_any_printable_text_of_a_drive_reaches_qemu_unchanged(
 
 @given(folder=st.text(st.characters(exclude_characters="\0/", exclude_categories=["Cs"]), min_size=1, max_size=30))
 def test_any_folder_name_stays_one_value(folder: str) -> None:
-    machine = _machine(f"/x/{folder}")
+    machine = machine_in(f"/x/{folder}")
     argv = machine_argv(_bench(), machine, TCG)
     console = next(value for value in _values(argv, "-chardev") if "id=console" in value)
     for key, file in (("path", machine.serial), ("logfile", machine.console)):
@@ -106,7 +87,7 @@ def test_a_value_never_ends_an_option_early(text: str) -> None:
 
 
 def test_the_bench_starts_stopped_and_listens_on_loopback_only() -> None:
-    argv = machine_argv(_bench(), _machine(), TCG)
+    argv = machine_argv(_bench(), machine_in(), TCG)
     assert "-S" in argv
     network = next(value for value in _values(argv, "-netdev"))
     assert "restrict=on" in network
@@ -116,46 +97,46 @@ def test_the_bench_starts_stopped_and_listens_on_loopback_only() -> None:
 
 
 def test_a_card_for_netconsole_is_on_sockets_of_the_bench_alone_and_comes_when_it_is_asked_for() -> None:
-    cards = [device["addr"] for device in _devices(machine_argv(_bench(), _machine(), TCG)) if "netdev" in device]
+    cards = [device["addr"] for device in _devices(machine_argv(_bench(), machine_in(), TCG)) if "netdev" in device]
     assert cards == ["4.0"]
-    argv = machine_argv(replace(_bench(), netconsole=True), _machine("/x,y"), TCG)
-    assert [device["addr"] for device in _devices(argv) if "netdev" in device] == ["4.0", "4.1"]
+    argv = machine_argv(replace(_bench(), netconsole=True), machine_in("/x,y"), TCG)
+    assert [device["addr"] for device in _devices(argv) if "netdev" in device] == ["4.0", "4.7"]
     network, messages = _values(argv, "-netdev")
     assert "restrict=on" in network
     assert json.loads(messages)["remote"] == {"type": "unix", "path": "/x,y/netconsole"}
 
 
 def test_instructions_are_counted_where_the_bench_says_so() -> None:
-    assert "-icount" not in machine_argv(_bench(), _machine(), TCG)
+    assert "-icount" not in machine_argv(_bench(), machine_in(), TCG)
     counting = replace(_bench(), counts_instructions=True)
-    assert _values(machine_argv(counting, _machine(), TCG), "-icount") == ["shift=2"]
+    assert _values(machine_argv(counting, machine_in(), TCG), "-icount") == ["shift=2"]
 
 
 def test_the_watchdog_resets_a_guest_and_takes_no_slot_of_an_adapter() -> None:
-    argv = machine_argv(_bench(), _machine(), TCG)
+    argv = machine_argv(_bench(), machine_in(), TCG)
     devices = {device["driver"]: device for device in _devices(argv)}
     assert _values(argv, "-action") == ["watchdog=reset"]
     assert devices["i6300esb"]["addr"].partition(".")[0] == devices["virtio-rng-pci"]["addr"].partition(".")[0] == "2"
 
 
 def test_emulation_uses_one_thread_for_all_cpus() -> None:
-    argv = machine_argv(_bench(), _machine(), TCG)
+    argv = machine_argv(_bench(), machine_in(), TCG)
     assert "thread=single" in _values(argv, "-accel")[0]
 
 
 def test_kvm_is_used_only_when_told() -> None:
     """Whether it works is found out elsewhere."""
-    argv = machine_argv(_bench(), _machine(), Acceleration("kvm", "a guest booted"))
+    argv = machine_argv(_bench(), machine_in(), Acceleration("kvm", "a guest booted"))
     assert _values(argv, "-accel") == ["kvm"]
 
 
 def test_adapters_are_at_the_addresses_of_the_inventory() -> None:
-    devices = {device.get("id"): device for device in _devices(machine_argv(_bench(), _machine(), TCG))}
+    devices = {device.get("id"): device for device in _devices(machine_argv(_bench(), machine_in(), TCG))}
     assert (devices["sym"]["addr"], devices["nvme"]["addr"]) == ("5.0", "a.0")
 
 
 def test_the_wwn_is_a_number_and_the_root_disk_is_named_system() -> None:
-    devices = {device.get("id"): device for device in _devices(machine_argv(_bench(), _machine(), TCG))}
+    devices = {device.get("id"): device for device in _devices(machine_argv(_bench(), machine_in(), TCG))}
     assert devices["sym-0"]["wwn"] == 0x5000C50015EA0000
     assert devices["system"]["serial"] == "system"
 
@@ -163,14 +144,14 @@ def test_the_wwn_is_a_number_and_the_root_disk_is_named_system() -> None:
 def test_a_plugged_drive_is_the_same_device_as_the_one_it_was_at_power_on() -> None:
     bench = _bench()
     adapter = next(adapter for adapter in bench.adapters if adapter.alias == "sym")
-    assert device_arguments(adapter, adapter.drives[0]) in _devices(machine_argv(bench, _machine(), TCG))
+    assert device_arguments(adapter, adapter.drives[0]) in _devices(machine_argv(bench, machine_in(), TCG))
 
 
 def test_a_drive_with_a_service_time_takes_it_for_every_command_and_keeps_nothing() -> None:
     """The name of its node is that of any other drive's, so that it can be unplugged, plugged and limited."""
     nodes = [
         json.loads(node)
-        for node in _values(machine_argv(_bench(virtual={"service_time": "4ms"}), _machine(), TCG), "-blockdev")
+        for node in _values(machine_argv(_bench(virtual={"service_time": "4ms"}), machine_in(), TCG), "-blockdev")
     ]
     (node,) = [node for node in nodes if node["node-name"] == "sym-0-file"]
     assert (node["driver"], node["vote-threshold"]) == ("quorum", 1)
@@ -178,7 +159,7 @@ def test_a_drive_with_a_service_time_takes_it_for_every_command_and_keeps_nothin
 
 
 def test_a_controller_without_a_drive_has_a_serial_all_the_same() -> None:
-    devices = {device.get("id"): device for device in _devices(machine_argv(_bench(), _machine(), TCG))}
+    devices = {device.get("id"): device for device in _devices(machine_argv(_bench(), machine_in(), TCG))}
     assert devices["nvme"]["serial"] == "nvme"
 
 
@@ -186,7 +167,7 @@ def test_a_card_of_two_channels_is_two_functions_of_one_slot() -> None:
     drives = [{"wwn": f"0x5000c50015ea00{port}0", "size": "1MiB", "port": port} for port in (0, 1)]
     adapters = {"sym": {"pci": "0000:00:05.0", "drives": drives}}
     bench = describe("vbench", adapters, {"adapters": {"sym": {"device": "lsi53c895a", "channels": 2}}})
-    devices = {device.get("id"): device for device in _devices(machine_argv(bench, _machine(), TCG))}
+    devices = {device.get("id"): device for device in _devices(machine_argv(bench, machine_in(), TCG))}
     assert (devices["sym"]["addr"], devices["sym"]["multifunction"]) == ("5.0", True)
     assert (devices["sym-c1"]["addr"], "multifunction" in devices["sym-c1"]) == ("5.1", False)
     assert [(devices[name]["bus"], devices[name]["scsi-id"]) for name in ("sym-0", "sym-1")] == [
@@ -237,7 +218,7 @@ def problems(**changes: Any) -> list[str]:
 
 def argv(description: BenchDescription) -> list[str]:
     handed = {"scsi_debug": Path("/state/scsi_debug")} if description.debug else {}
-    return machine_argv(description, replace(_machine(), handed=handed), Acceleration("tcg", ""))
+    return machine_argv(description, replace(machine_in(), handed=handed), Acceleration("tcg", ""))
 
 
 def test_the_module_gets_parameters_that_give_its_drive_the_declared_names_and_size() -> None:
@@ -310,7 +291,7 @@ def bench_of_paths() -> BenchDescription:
 
 
 def test_a_drive_of_two_paths_is_one_file_and_a_device_on_each_adapter() -> None:
-    argv = machine_argv(bench_of_paths(), _machine(), TCG)
+    argv = machine_argv(bench_of_paths(), machine_in(), TCG)
     files = [json.loads(value)["node-name"] for name, value in pairwise(argv) if name == "-blockdev"]
     assert [name for name in files if name.startswith(("left", "right"))] == ["left-0-file", "right-0-file"]
     told = [json.loads(value) for name, value in pairwise(argv) if name == "-device"]

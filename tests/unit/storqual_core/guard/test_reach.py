@@ -290,11 +290,7 @@ STEPS: dict[str, tuple[Callable[..., str], list[str]]] = {
 }
 CASES = [(step, shape) for step, (_, shapes) in STEPS.items() for shape in shapes]
 LOOKS_AT_CONTENTS = (
-    "format",
-    "firmware",
-    "flash of a drive",
-    "flash of an adapter",
-    "flash by the management controller",
+    *("format", "firmware", "flash of a drive", "flash of an adapter", "flash by the management controller"),
 )
 
 

@@ -26,14 +26,8 @@ def tree(tmp_path: Path) -> BenchTree:
 @pytest.mark.parametrize(
     "path",
     [
-        "/dev/sda",
-        "/dev/sda1",
-        "/dev/disk/by-id/wwn-0x5000c50000000001",
-        "/dev/disk/by-id/wwn-0x5000c50000000001-part1",
-        "/dev/vg/lv",
-        "/dev/dm-1",
-        "/dev/loop0",
-        "/dev/sg0",
+        *("/dev/sda", "/dev/sda1", "/dev/disk/by-id/wwn-0x5000c50000000001"),
+        *("/dev/disk/by-id/wwn-0x5000c50000000001-part1", "/dev/vg/lv", "/dev/dm-1", "/dev/loop0", "/dev/sg0"),
         "/dev/bsg/2:0:0:0",
     ],
 )

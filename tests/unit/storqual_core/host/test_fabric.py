@@ -129,10 +129,7 @@ def test_an_iscsi_session_is_told_without_its_passwords(tmp_path: Path) -> None:
     assert "chap" not in json.dumps(facts)
     (path,) = drive(facts, "sda")["paths"]
     assert (path["initiator"], path["target"], path["portal"], path["lun"]) == (
-        "iqn.2004-01.org.example:bench",
-        "iqn.2003-01.org.example:t1",
-        "192.0.2.1:3260",
-        "4",
+        *("iqn.2004-01.org.example:bench", "iqn.2003-01.org.example:t1", "192.0.2.1:3260", "4"),
     )
     assert (path["access"], path["preferred"]) == ("", None)
     assert [adapter["pci"] for adapter in facts["adapters"]] == ["pseudo/iscsi_tcp"]

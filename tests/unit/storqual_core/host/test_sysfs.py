@@ -27,11 +27,7 @@ def test_a_scsi_drive(tmp_path: Path) -> None:
     assert (found.identity.vendor, found.identity.model, found.identity.revision) == ("SEAGATE", "ST336607LW", "0007")
     assert (found.identity.size, found.identity.rotation) == (SIZE, 10000)
     assert (found.hctl, found.sg, found.adapter, found.host, found.state) == (
-        "2:0:4:0",
-        "/dev/sg0",
-        "0000:00:05.0",
-        "host2",
-        "running",
+        *("2:0:4:0", "/dev/sg0", "0000:00:05.0", "host2", "running"),
     )
     assert found.id == "0x5000c50000000001"
 
@@ -100,10 +96,7 @@ def test_an_adapter_with_its_driver_link_and_hosts(tmp_path: Path) -> None:
     found = adapter(tree, "0000:00:05.0")
     assert (found.identity.vendor, found.identity.device) == ("1000", "0012")
     assert (found.driver, found.module, found.module_version, found.srcversion) == (
-        "sym53c8xx",
-        "sym53c8xx",
-        "2.2.3",
-        "ABCDEF0123456789",
+        *("sym53c8xx", "sym53c8xx", "2.2.3", "ABCDEF0123456789"),
     )
     assert (found.link_speed, found.link_width, found.link_speed_max, found.link_width_max) == (
         "8.0 GT/s PCIe",

@@ -54,9 +54,7 @@ def test_what_is_no_size_is_none(text: str) -> None:
 @pytest.mark.parametrize(
     "label",
     [
-        "Reported Channel,Device(T:L)",
-        "Reported Channel,Device",
-        "REPORTED CHANNEL, DEVICE",
+        *("Reported Channel,Device(T:L)", "Reported Channel,Device", "REPORTED CHANNEL, DEVICE"),
         "reported-channel device",
     ],
 )

@@ -85,9 +85,7 @@ def put(root: Path, release: str, name: str, crcs: dict[str, int]) -> Machine:
 @pytest.mark.parametrize(
     "name",
     [
-        "lib/modules/REL/symvers.gz",
-        "lib/modules/REL/symvers.xz",
-        "boot/symvers-REL.gz",
+        *("lib/modules/REL/symvers.gz", "lib/modules/REL/symvers.xz", "boot/symvers-REL.gz"),
         "lib/modules/REL/build/Module.symvers",
     ],
 )

@@ -151,10 +151,7 @@ def test_disks_hidden_behind_volumes_delays_and_mappings_are_shown() -> None:
     ]
     last = shown.drives[-1]
     assert (last.vendor, last.model, last.revision, last.wwn) == (
-        "EXAMPLE",
-        "EX373455SS",
-        "S52A",
-        "0x5000c50000000002",
+        *("EXAMPLE", "EX373455SS", "S52A", "0x5000c50000000002"),
     )
     sata = lsiutil.parse_display(text_of("display").replace("EXAMPLE  EX3", "ATA      EX3")).drives[-1]
     assert (sata.wwn, sata.settings) == ("", {"SASAddress": "5000c50000000002", "PhyNum": "0"})

@@ -39,11 +39,7 @@ FACTS = {
     "smartctl": ("parse_health", "parse_scan", "parse_health_text", "parse_scan_text"),
     "ssacli": ("parse_controllers",),
     "storcli": (
-        "parse_adapters",
-        "parse_drives",
-        "parse_volumes",
-        "parse_foreign",
-        "parse_patrol_read",
+        *("parse_adapters", "parse_drives", "parse_volumes", "parse_foreign", "parse_patrol_read"),
         "parse_events",
     ),
     "storcli2": ("parse_adapters", "parse_drives", "parse_volumes"),

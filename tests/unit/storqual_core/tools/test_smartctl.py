@@ -17,10 +17,7 @@ def test_a_scsi_drive_is_read() -> None:
     call = Call("smartctl --json -a /dev/sda", fixture_text("smartctl", "scsi.json"), rc=64)
     health = smartctl.read_health(Replay([call]), "/dev/sda")
     assert (health.vendor, health.model, health.serial, health.firmware) == (
-        "EXAMPLE",
-        "EXAMPLE DISK9",
-        "EXSER1",
-        "0007",
+        *("EXAMPLE", "EXAMPLE DISK9", "EXSER1", "0007"),
     )
     assert (health.wwn, health.size, health.passed, health.temperature) == ("0x5000c500deadbeef", 1048576, True, 31)
     assert health.hours == 1234

@@ -27,10 +27,7 @@ def test_the_tree_is_read_whole() -> None:
     assert [drive.position for drive in adapter.drives] == ["1I:1:1", "1I:1:2", "1I:1:3", "1I:1:4"]
     first = adapter.drives[0]
     assert (first.wwn, first.serial, first.model, first.revision) == (
-        "0x5000c50011110001",
-        "DSN0001",
-        "EG0300XXXXX",
-        "HPD1",
+        *("0x5000c50011110001", "DSN0001", "EG0300XXXXX", "HPD1"),
     )
     assert (first.size, adapter.drives[1].wwn) == (300 * 10**9, "")
     assert [port.wwn for port in adapter.ports] == ["0x5001438011112200", ""]

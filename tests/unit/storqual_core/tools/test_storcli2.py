@@ -38,10 +38,7 @@ def reading() -> Replay:
 def test_a_controller_is_read_with_drives_and_volumes() -> None:
     (adapter,) = storcli2.read_facts(reading()).adapters
     assert (adapter.index, adapter.model, adapter.vendor, adapter.pci) == (
-        "0",
-        "Example 96",
-        "Example",
-        "0000:16:00.0",
+        *("0", "Example 96", "Example", "0000:16:00.0"),
     )
     assert adapter.firmware == {"firmware": "8.1.1", "package": "8.1.0"}
     assert [drive.state for drive in adapter.drives] == ["Conf Online", "Conf Offline", "UConf Good"]

@@ -195,14 +195,7 @@ PIECES = st.sampled_from(
     [line for text, _ in READ.values() for line in text.splitlines()]
     + [
         "",
-        "  ",
-        "1..",
-        "1..999999999999",
-        "ok",
-        "not ok",
-        "not ok 1 - ",
-        "# Subtest:",
-        "        ok 1 deep",
+        *("  ", "1..", "1..999999999999", "ok", "not ok", "not ok 1 - ", "# Subtest:", "        ok 1 deep"),
         "Suite: ",
     ]
     + ["  Test: ...", "  Test: a ...", "{}", "[]", '{"testStepArtifact": 3}', '{"sequenceNumber": true}', "<a", "]]>"]

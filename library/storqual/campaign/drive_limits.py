@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from storqual.run import append_event, read_batch, read_run_json
-from storqual.virtual_bench import limits
-from storqual.virtual_bench.places import BenchPlaces, locked
-from storqual.virtual_bench.power import power_state
-from storqual.virtual_bench.qmp import converse
+from storqual.virtual_bench.places import BenchPlaces
+from storqual.virtual_bench.power import change_drives
 from storqual_core.kit.errors import StorqualError
 
 
@@ -38,14 +36,8 @@ def limit_drives(run: Path, bench: str, batch: str, state_dir: str) -> None:
     wanted = limits_of_batch(run, bench, batch)
     if wanted is None:
         return
-    places = BenchPlaces.of(state_dir)
-    with locked(places.lock):
-        power = power_state(places)
-        if power is None:
-            raise StorqualError(f"batch {batch}: the bench is off; its drives can be limited only while it runs")
-        all_drives = limits.wanted_limits(power.bench, wanted, {})
-        _, after = converse(Path(power.monitor), lambda monitor: limits.set_limits(monitor, power.bench, all_drives))
-    in_force = {drive: limit.iops for drive, limit in after.items()}
+    done = change_drives(BenchPlaces.of(state_dir), "limited", iops=wanted, bandwidth={})
+    in_force = {drive: limit["iops"] for drive, limit in done["limits"].items()}
     append_event(run, "limited", {"bench": bench, "block": batch, "limits": in_force})
 
 
@@ -65,16 +57,9 @@ def unplug_later(
         if done or clock() < due:
             return
         done = True
-        _pull(BenchPlaces.of(state_dir), drive)
+        pulled = change_drives(BenchPlaces.of(state_dir), "unplugged", iops={}, bandwidth={}, drive=drive)
+        if not pulled["changed"]:
+            raise StorqualError(f"drive {drive} could not be unplugged: it was not plugged")
         append_event(run, "unplugged", {"bench": bench, "drive": drive})
 
     return tick
-
-
-def _pull(places: BenchPlaces, drive: str) -> None:
-    with locked(places.lock):
-        state = power_state(places)
-        if state is None:
-            raise StorqualError(f"drive {drive} could not be unplugged: the bench is off")
-        if not converse(Path(state.monitor), lambda monitor: limits.unplug(monitor, state.bench, drive)):
-            raise StorqualError(f"drive {drive} could not be unplugged: it was not plugged")
