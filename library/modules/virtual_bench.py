@@ -194,7 +194,7 @@ def _apply(wanted: dict[str, Any], places: BenchPlaces, messages: list[str], che
         return missing
     if state == "down":
         if check:
-            return power.power_state(places) is not None
+            return bool(power.guests(places))
         changed, how = power.power_off(places, graceful=wanted["graceful"])
         messages.append(how)
         return changed

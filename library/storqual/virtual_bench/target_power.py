@@ -24,7 +24,7 @@ _GIVEN_UP = ("", "Not Present")
 """States of a remote port after its dev_loss_tmo: the kernel keeps the name of one that was a target."""
 _PLACE = re.compile(r"/net/fc(\d)/ctlr_\d+/host\d+/(rport-[0-9:-]+)/")
 _PORT = """\
-place=$(readlink -f $(grep -ls {drive} /sys/block/sd*/device/wwid | sed 's,/wwid,,'))
+place=$(readlink -f $(grep -ls {drive} /sys/block/sd*/device/wwid | sed 's,/wwid,,;q'))
 echo "$place/"
 rport=$(echo "$place" | grep -o 'rport-[0-9:-]*')
 cat "/sys/class/fc_remote_ports/$rport/port_name" "/sys/class/fc_remote_ports/$rport/dev_loss_tmo"
