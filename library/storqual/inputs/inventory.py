@@ -278,9 +278,7 @@ class Emulation(Shape):
 
     device: Name
     channels: int = Field(default=1, ge=1, le=8, description="PCI functions of one slot, one port each")
-    targets: Literal["inside", "apart"] = Field(
-        default="inside", description="of FC: in a guest of their own if apart"
-    )
+    targets: Literal["inside", "apart"] = Field(default="inside", description="of FC: in another guest if apart")
     serial: Text | None = None
     options: dict[str, Any] = Field(default={})
 

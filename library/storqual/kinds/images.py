@@ -271,11 +271,7 @@ class _Promises:
             self._next += 1
 
     def missing(
-        self,
-        lasted: Mapping[int, int],
-        remaining: Sequence[Logged],
-        cut: int,
-        lost: str,
+        self, lasted: Mapping[int, int], remaining: Sequence[Logged], cut: int, lost: str
     ) -> Iterator[Missing]:
         """What must be in this image and is not. A later write over it may be there instead."""
         fresh: dict[int, int] = {}

@@ -207,11 +207,7 @@ def _state_changes(states: Mapping[str, Mapping[str, Any]], *, settings: bool) -
 
 
 def values_of(
-    seen: Observed,
-    verdict: Verdict,
-    way: Way,
-    cuts: CheckedImages | None,
-    sweep: Mapping[str, Any] | None = None,
+    seen: Observed, verdict: Verdict, way: Way, cuts: CheckedImages | None, sweep: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """What a trial showed, with its timeline in seconds of the load; of a `sweep` also what it reached."""
     began = seen.loading or 0

@@ -70,7 +70,7 @@ def _judged(planned: Sequence[PlannedTurn], records: Records, left: int) -> tupl
     if not failed:
         return "PASS", counts + beside
     first = f"first {failed[0]['id']}: {failed[0]['reasons'][0]}"
-    if len(arms) == 1 and not _baseline_later(planned[0]):
+    if len(arms) == 1 and not planned[0].request.get("baseline_later"):
         return "FAIL", f"{counts}; {first}{beside}"
     pairs = _pairs(valid)
     answer = compare(pairs)
@@ -119,7 +119,7 @@ def undecided_trials(planned: Sequence[PlannedTurn], records: Records) -> Iterat
     groups: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     for name, turns in by_pair.items():
         tested = turns.get("candidate")
-        if tested is not None and (len(turns) > 1 or _baseline_later(tested)):
+        if tested is not None and (len(turns) > 1 or tested.request.get("baseline_later")):
             groups[tested.bench, tested.point, tested.adapter].append(name)
     for names in groups.values():
         here = [turn for name in names for turn in by_pair[name].values()]
@@ -136,12 +136,8 @@ def later_baselines(planned: Sequence[PlannedTurn]) -> Iterator[RepeatedPair]:
     """The trials that the baseline was spared so far."""
     made = {turn.request["pair"] for turn in planned if turn.arm == "baseline" and "pair" in turn.request}
     for turn in planned:
-        if turn.arm == "candidate" and _baseline_later(turn) and turn.request["pair"] not in made:
+        if turn.arm == "candidate" and turn.request.get("baseline_later") and turn.request["pair"] not in made:
             yield RepeatedPair(turn, [str(turn.request["pair"])], ("baseline",))
-
-
-def _baseline_later(turn: PlannedTurn) -> bool:
-    return bool(turn.request.get("baseline_later"))
 
 
 def _damage(reasons: Iterable[str]) -> str:

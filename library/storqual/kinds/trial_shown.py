@@ -188,14 +188,7 @@ def repeat_command(run: Mapping[str, Any], bench: str, adapters: Iterable[str], 
     # files instead of names: a drop or a suite may have been given by its path
     for arm in (*run["arms"], "suite"):
         words += [f"--{arm}", str(run["inputs"][arm]["source"])]
-    words += [
-        "--profile",
-        str(suite["profile"]),
-        "--adapters",
-        ",".join(sorted(set(adapters))),
-        "--limit",
-        bench,
-    ]
+    words += ["--profile", str(suite["profile"]), "--adapters", ",".join(sorted(set(adapters))), "--limit", bench]
     words += ["--seed", str(run["plan"]["seed"]), "--trial", trial, "--repeat", str(times)]
     return shlex.join(words)
 
@@ -281,9 +274,7 @@ _HOW = (
 
 def planned_faults(planned: Sequence[PlannedTurn], document: Mapping[str, Any]) -> tuple[Part, ...]:
     """What a test plan says of the trials of a run."""
-    # the baseline may be spared some; a trial that is repeated may be of the baseline alone
-    arms = {turn.arm for turn in planned}
-    arm = "candidate" if "candidate" in arms else next(iter(arms), "")
+    arm = "candidate" if any(turn.arm == "candidate" for turn in planned) else "baseline"
     counts = Counter(
         (turn.point, turn.adapter, _load(turn.request["load"]), _allowed(turn.point, turn.request["expect"]))
         for turn in planned

@@ -143,14 +143,7 @@ class RecoveringAction(ActionBase):
             means.ensure()
             say("\n".join(filter(None, (f"{bench}: {step.name}: {step.text}", step.evidence))))
 
-        recovery = climb(
-            silent,
-            reason,
-            limit_s=means.limit_s,
-            tell=tell,
-            clock=time.monotonic,
-            sleep=time.sleep,
-        )
+        recovery = climb(silent, reason, limit_s=means.limit_s, tell=tell, clock=time.monotonic, sleep=time.sleep)
         if not recovery.boot_id:
             why = f"{reason}; nothing brought it back within {recovery.seconds:.0f} s more"
             put_out(bench, why, f"{places.state}/lease" if places else "")

@@ -216,10 +216,7 @@ def _boot(places: BenchPlaces, state: PowerState, began: float, since: int, limi
 
 
 def power_on(
-    places: BenchPlaces,
-    description: BenchDescription,
-    *,
-    say: Callable[[str], None] = lambda _line: None,
+    places: BenchPlaces, description: BenchDescription, *, say: Callable[[str], None] = lambda _line: None
 ) -> tuple[PowerState, bool]:
     """Power a bench on and wait until it answers; whether it was started.
 
