@@ -36,7 +36,7 @@ from storqual.run.records import REFERENCE_POINT, Check, Event, planned_session
 from storqual.run.reopened import CORRECTED, counted_checks, reopened
 from storqual.run.run import Run, read_run
 from storqual.run.turns import COUNTED
-from storqual_core.kit.errors import StorqualError
+from storqual_core.kit.errors import BadInputError, StorqualError
 
 INTERRUPTED = f"{EVENTS}: the run was not closed: it was interrupted before its end, or its end was cut off"
 _FILES = {"samples": SAMPLES, "checks": CHECKS, "raw": f"{RAW}/", "blocks": f"{BATCHES}/", "document": RUN_FILE}
@@ -103,7 +103,10 @@ def _chain(run: Run) -> Iterator[str]:
         yield f"{RUN_FILE}: is of run {run.name}, its events are of {planned['run']}"
     if planned["plan_sha256"] != plan_digest(run.document):
         yield f"{RUN_FILE}: the plan was changed after it was made"
-    yield from _of_other_inputs(run)
+    try:
+        yield from _of_other_inputs(run)
+    except BadInputError as problem:
+        yield f"{INPUTS}/: {problem.problems[0]}"
     yield from _of_no_session(run)
     for event in events:
         if event.bench not in (None, *run.benches):
@@ -115,7 +118,10 @@ def _chain(run: Run) -> Iterator[str]:
 
 
 def _of_other_inputs(run: Run) -> Iterator[str]:
-    """What run.json says of drops, suite and benches otherwise than its inputs: by these names a run is released."""
+    """What run.json says of drops, suite and benches otherwise than its inputs: by these names a run is released.
+
+    Raises BadInputError for a drop or a suite that is none.
+    """
     inputs = run.document.get("inputs") or {}
     for arm in run.arms.values():
         drop = load_drop(run.input_file(arm.name))
