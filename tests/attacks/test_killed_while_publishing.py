@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from storqual import pytest_plugin, robot_library
+from storqual.campaign import publication
 from storqual.campaign.pipeline import publish
 from storqual.cli.playbook.record import record
 from storqual.judge.verdict import judge_run
@@ -41,7 +41,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hand-written checks and the log, without a process for each of them."""
 
-    def checks(run: Path) -> int:
+    def checks(run: Path, only: object) -> int:
+        assert only is None
         for name in ("one", "two"):
             append_check(run, {"id": name, "outcome": "PASS", "source": "pytest"})
         return 2
@@ -52,9 +53,9 @@ def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
             write_bytes(run / name, outcome.encode())
         return run / "pytest.html"
 
-    monkeypatch.setattr(pytest_plugin, "run_checks", checks)
-    monkeypatch.setattr(pytest_plugin, "publish_log", log)
-    monkeypatch.setattr(robot_library, "publish_suites", lambda _run: 0)
+    monkeypatch.setattr(publication, "run_checks", checks)
+    monkeypatch.setattr(publication, "publish_log", log)
+    monkeypatch.setattr(publication, "publish_suites", lambda _run, only: 0 if only is None else 1)
 
 
 def killed_at(step: int, work: Callable[[], object]) -> int:
