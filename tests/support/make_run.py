@@ -4,6 +4,7 @@
 import json
 import math
 import random
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -190,7 +191,8 @@ def _sample(
 def _document(
     shape: Shape, path: Path, plan: Sequence[Mapping[str, Any]], events: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    inputs = {"suite": ("suite.yml", shape.suite), **({"gate": ("gate.yml", shape.gate)} if shape.gate else {})}
+    suite = re.sub(r"^name: .*$", f"name: {shape.run.split('-')[1]}", shape.suite, count=1, flags=re.MULTILINE)
+    inputs = {"suite": ("suite.yml", suite), **({"gate": ("gate.yml", shape.gate)} if shape.gate else {})}
     inputs["inventory"] = ("inventory.json", json.dumps({shape.bench: {"kind": shape.kind}}))
     arms: dict[str, dict[str, Any]] = {}
     for arm in shape.arms:
