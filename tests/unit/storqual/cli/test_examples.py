@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
+from storqual.checks.own import allow_checks
 from storqual.cli import main, storqual
 from storqual.cli.man import commands_of
 from storqual.inputs import lab
 from storqual.judge.verdict import judge_run
-from storqual.run import write_json
+from storqual.run import read_run, write_json
 from storqual_core.facts.bench_facts import read_facts
 from tests.support.bench_tree import STATE, BenchTree
 from tests.support.make_run import make_run
@@ -191,6 +192,8 @@ def test_an_example_does_what_it_says(
     if name == "waive":
         shutil.rmtree(work / "runs" / RUN)
         judge_run(make_run(work / "runs", run=RUN, noise=0.003, effect=-0.2, points=POINTS[:1]))
+    if "--resume" in words:
+        allow_checks(read_run(work / "runs" / RUN), (), ["inventories/local"])
     if name == "new":
         copy_what_is_written_to(work)
     if "waivers.yml" in words:
