@@ -23,7 +23,7 @@ from storqual.robot_library import publish_suites
 from storqual.run import create_run, write_batch
 from storqual.run.collect import read_batch
 from storqual.run.layout import MachineError, write_json
-from storqual_core.kit.errors import StorqualError
+from storqual_core.kit.errors import BadInputError, StorqualError
 from tests.support.judged_reports import QUICK, judged
 
 pytestmark = pytest.mark.slow
