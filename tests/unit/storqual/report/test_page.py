@@ -320,15 +320,18 @@ def test_every_row_has_the_outcome_and_the_direction_of_its_criterion(
 MEGABYTE = 1_000_000
 
 
-def test_200_points_make_one_page_below_three_megabytes_in_five_seconds(tmp_path: Path) -> None:
+def test_200_points_make_one_page_below_three_megabytes_and_time_grows_with_their_number(tmp_path: Path) -> None:
     points = points_of(sizes=(4096, 16384, 65536, 262144))[:50]
-    run = judged(tmp_path, adapters=("sym", "mpt", "mega", "sas"), points=points, runtime_s=3.0)
-    began = time.process_time()
-    report = build_report(run)
-    assert time.process_time() - began < 5
+    seconds, report = [], tmp_path
+    for adapters in (("sym",), ("sym", "mpt", "mega", "sas")):
+        run = judged(tmp_path / adapters[-1], adapters=adapters, points=points, runtime_s=3.0)
+        began = time.process_time()
+        report = build_report(run)
+        seconds.append(time.process_time() - began)
+    assert seconds[1] < 8 * seconds[0]
     assert len(read_page(report).root.all("details", "point")) == 200
     assert report.stat().st_size < 3 * MEGABYTE
-    assert not (run / "report").exists()
+    assert not report.with_name("report").exists()
 
 
 def test_more_points_are_told_on_pages_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
