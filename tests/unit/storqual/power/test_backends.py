@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Backends against the programs and services that they call, on loopback."""
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -57,14 +56,13 @@ class ArgumentsSeen(threading.Thread):
         self._ends = threading.Event()
 
     def run(self) -> None:
-        began: dict[str, float] = {}
+        began: dict[Path, float] = {}
         while not self._ends.wait(0.002):
             now = time.monotonic()
-            pids = [name for name in os.listdir("/proc") if name.isdigit()]
-            began = {pid: began.get(pid, now) for pid in pids}
-            for pid in (pid for pid in pids if now - began[pid] < 1):
+            began = {process: began.get(process, now) for process in Path("/proc").glob("[0-9]*")}
+            for process in (process for process, at in began.items() if now - at < 1):
                 with suppress(OSError):
-                    self.lines.add(Path("/proc", pid, "cmdline").read_bytes())
+                    self.lines.add((process / "cmdline").read_bytes())
 
     def __enter__(self) -> "ArgumentsSeen":
         self.start()
