@@ -67,18 +67,16 @@ def settle(connection: Connection, state_dir: str, places: BenchPlaces | None, *
     Raises ConnectionLostError when the bench stays silent for ten minutes, or a trial does not end within a quarter
     of an hour.
     """
-    lock = shlex.quote(f"{state_dir}/lock")
-    ask = f"test ! -e {lock} || flock -w {_ASK_S:g} {lock} true && echo free || echo held"
     end, notice = time.monotonic() + _FREE_S, False
-    while not _is_free(connection, ask, say):
+    while not (left := _left(connection, state_dir, say)):
         if time.monotonic() > end:
             raise ConnectionLostError(
-                f"{connection.host}: {lock} is still held after {_FREE_S:g} s; the file says by whom"
+                f"{connection.host}: {state_dir}/lock is still held after {_FREE_S:g} s; the file says by whom"
             )
         if not notice:
             say(f"{connection.host}: waiting until what runs there has ended")
         notice = True
-    maps, *changed = _left(connection, state_dir)
+    maps, *changed = left
     for names, change in zip(changed, _PUT_RIGHT, strict=True):
         for name in dict.fromkeys(names.split()):
             say(f"{connection.host}: {name} was left {change}")
@@ -97,23 +95,24 @@ def settle(connection: Connection, state_dir: str, places: BenchPlaces | None, *
         connection.run(_SCAN)
 
 
-def _left(connection: Connection, state_dir: str) -> list[str]:
+def _left(connection: Connection, state_dir: str, say: Callable[[str], None]) -> list[str]:
     """What is there of our multipath configuration, then what was put right of each of `_PUT_RIGHT`.
 
-    Asked in one command: each takes half a second on a slow bench, and this is asked after every batch.
+    Nothing where somebody holds the bench; where the connection is lost meanwhile, the bench is waited for. Asked in
+    one command: each takes half a second on a slow bench, and this is asked after every batch.
     """
+    lock = shlex.quote(f"{state_dir}/lock")
+    command = f"test ! -e {lock} || flock -w {_ASK_S:g} {lock} true || exit 0\n"
     scripts = (OURS, _LAYERS, _SWITCHED_OFF % shlex.quote(state_dir), _RULES)
-    command = "".join(f"{{\n{script}\n}} || exit 1\necho {_END}\n" for script in scripts)
-    return connection.run(command, limit_s=_ASK_S * 3).split(f"{_END}\n")[: len(scripts)]
-
-
-def _is_free(connection: Connection, ask: str, say: Callable[[str], None]) -> bool:
-    """Whether nobody holds the bench; where the connection is lost meanwhile, the bench is waited for."""
+    command += "".join(f"{{\n{script}\n}} || exit 1\necho {_END}\n" for script in scripts)
     try:
-        return connection.run(ask, limit_s=_ASK_S * 3).strip() == "free"
+        status, output = connection.call(command, limit_s=_ASK_S * 4)
     except ConnectionLostError:
         _await_answer(connection, say)
-        return False
+        return []
+    if status:
+        raise ConnectionLostError(f"{connection.host}: what an earlier turn left is not put right: {output.strip()}")
+    return output.split(f"{_END}\n")[:-1]
 
 
 def _await_answer(connection: Connection, say: Callable[[str], None]) -> None:
