@@ -256,7 +256,7 @@ def write(block: Block, folder: Path) -> None:
         (folder / block.title).write_text(block.text, encoding="utf-8")
 
 
-@pytest.mark.plays
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("page", marked("files"))
 def test_a_page_about_a_server_does_what_it_says_on_files(page: str, tmp_path: Path) -> None:

@@ -63,9 +63,9 @@ def _changed_since(commit: str) -> tuple[str, ...] | None:
 
 
 def _collected() -> list[str]:
-    argv = [sys.executable, "-m", "pytest", "tests/virtual", "-m", "bench and long", "--collect-only", "-q"]
+    argv = [sys.executable, "-m", "pytest", *read_map(), "-m", "long", "--collect-only", "-q"]
     printed = subprocess.run(argv, cwd=TREE, capture_output=True, text=True, check=False).stdout
-    return [line for line in printed.splitlines() if line.startswith("tests/virtual/") and "::" in line]
+    return [line for line in printed.splitlines() if line.startswith("tests/") and "::" in line]
 
 
 def candidates(tests: Sequence[str], passed: Mapping[str, Passed], *, new: bool) -> list[str]:
