@@ -148,7 +148,9 @@ def adapter_of(controller: SmartArray) -> AdapterFacts:
     version = _version(settings.get("Firmware Version"))
     ports = tuple(_port(part) for part in controller.of("port"))
     # whatever label a name of theirs stands behind
-    expanders = [printed_wwn(value) for part in controller.of("enclosure") for value in part.fields.printed().values()]
+    expanders = [
+        printed_wwn(value) for part in controller.of("enclosure") for value in part.fields.printed().values()
+    ]
     return AdapterFacts(
         index=controller.slot,
         model=controller.model,

@@ -342,7 +342,7 @@ class _Reader:
         )
 
     def way(self, entry: Mapping[str, Any], name: str) -> _Way:
-        """One direction; fio 2 counts microseconds and KiB, its last builds bytes (and nanoseconds), as fio 3 does."""
+        """One direction; fio 2 counts microseconds and KiB, its last builds bytes and nanoseconds, as fio 3 does."""
         where = f"{name}."
         in_us, in_kib = (self.release < _NEW and key not in entry for key in ("lat_ns", "io_kbytes"))
         scale, suffix = (1000, "") if in_us else (1, "_ns")

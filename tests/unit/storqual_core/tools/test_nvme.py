@@ -65,7 +65,8 @@ def test_other_text_is_a_sentence(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "sector"), [("list_flat.json", 512), ("list_verbose.json", 4096), ("list_tree.json", 4096)]
+    ("name", "sector"),
+    [("list_flat.json", 512), ("list_verbose.json", 4096), ("list_tree.json", 4096), ("list_paths.json", 4096)],
 )
 def test_namespaces_are_listed_in_every_shape_of_the_list(name: str, sector: int) -> None:
     call = Call("nvme list --verbose --output-format=json", fixture_text("nvme", name))
@@ -216,8 +217,9 @@ def test_the_image_goes_beside_the_running_one() -> None:
     (seen,) = tool.download(replay, DEVICE, IMAGE)
     assert "committed to slot 3 (Success committing firmware" in seen
     replay.done()
-    replay = Replay([slots(active=3), flashed_controller(), DOWN, commit(2, 1)])
-    tool.download(replay, DEVICE, IMAGE)
+    # release 3 says nothing
+    replay = Replay([slots(active=3), flashed_controller(), DOWN, commit(2, 1, "")])
+    assert tool.download(replay, DEVICE, IMAGE)[0].endswith("committed to slot 2 (no message)")
     replay = Replay([slots(), flashed_controller(slots=1, read_only=False), DOWN, commit(1, 3)])
     tool.download(replay, DEVICE, FirmwareImage("/x/fw.bin", "00", "B2", activation="none"))
     replay.done()
