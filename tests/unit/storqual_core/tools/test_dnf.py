@@ -66,6 +66,27 @@ def test_the_room_that_is_missing_is_told_once_in_bytes() -> None:
     assert dnf.parse_transaction(fixture_text("dnf", "no_room.txt")).space == {"/boot": 42 << 20}
 
 
+@pytest.mark.parametrize(
+    ("first", "cause"),
+    [
+        (
+            "Transaction failed: Rpm transaction failed.",
+            "  - file /usr/lib/a of two-0:1.0-1.x86_64 conflicts with one",
+        ),
+        (
+            "Transaction failed: Signature verification failed.",
+            'OpenPGP check for package "one-1" has failed: no key',
+        ),
+        (
+            "Failed to resolve the transaction:",
+            "Problem: The operation would result in removing of running kernel: k",
+        ),
+    ],
+)
+def test_a_failure_of_dnf5_is_told_with_its_cause(first: str, cause: str) -> None:
+    assert dnf.parse_transaction(f"{first}\n{cause}\n").problems == (first, cause.strip())
+
+
 def test_a_dry_run_of_dnf_answers_no() -> None:
     line = f"dnf --assumeno --setopt=installonly_limit=0 install {NEW}"
     assert (
