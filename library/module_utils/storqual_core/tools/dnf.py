@@ -53,7 +53,7 @@ DNF_ALONE = re.compile(
     r"Operation aborted.*|>>> (?:\[RPM\] |(?:Non-critical error|Running) .*scriptlet).*|"
     r"Transaction (?:check|test) succeeded\.|\(try to add '--.*|(?:Error: )?Transaction (?:check|test) error:?|"
     r"Error running transaction: .*|Transaction failed: .*|"
-    r"(?:Error: )?(?:Unable to find a match|No match for argument|Failed to download metadata for repo [^:]*): .*|"
+    r"(?:Error: )?(?:(?:Unable to find a match|No match for argument): |Failed to download metadata for repo ).*|"
     r"Failed to resolve the transaction:|(?:Error: )?There are no enabled repositories in .*|"
     r"(?:Error: )?This command has to be run with superuser privileges.*|Error: GPG check FAILED|"
     r"Waiting for process with pid [0-9]+ to finish\.?|Failed to obtain the transaction lock.*|"

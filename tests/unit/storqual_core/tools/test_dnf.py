@@ -67,21 +67,10 @@ def test_the_room_that_is_missing_is_told_once_in_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "cause"),
-    [
-        (
-            "Transaction failed: Rpm transaction failed.",
-            "  - file /usr/lib/a of two-0:1.0-1.x86_64 conflicts with one",
-        ),
-        (
-            "Transaction failed: Signature verification failed.",
-            'OpenPGP check for package "one-1" has failed: no key',
-        ),
-        (
-            "Failed to resolve the transaction:",
-            "Problem: The operation would result in removing of running kernel: k",
-        ),
-    ],
+    "first", ["Transaction failed: Rpm transaction failed.", "Failed to resolve the transaction:"]
+)
+@pytest.mark.parametrize(
+    "cause", ["  - file /a of two-1 conflicts with one-1", "OpenPGP check for package a has failed: x"]
 )
 def test_a_failure_of_dnf5_is_told_with_its_cause(first: str, cause: str) -> None:
     assert dnf.parse_transaction(f"{first}\n{cause}\n").problems == (first, cause.strip())
