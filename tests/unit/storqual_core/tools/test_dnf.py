@@ -118,9 +118,8 @@ def test_what_zypper_did_and_who_holds_its_lock() -> None:
 
 def test_a_dry_run_of_zypper_changes_nothing() -> None:
     line = "zypper --non-interactive install --dry-run --details example"
-    found = zypper.preview(
-        Replay([Call(line, fixture_text("zypper", "dry_run_details.txt"))]), ["install", "example"]
-    )
+    replay = Replay([Call(line, fixture_text("zypper", "dry_run_details.txt"))])
+    found = zypper.preview(replay, ["install", "example"])
     assert found.planned["install"][0] == "example-1.4-1.1"
 
 
