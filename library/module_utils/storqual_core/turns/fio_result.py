@@ -358,7 +358,7 @@ class _Reader:
         if ios and not moved:
             self.unreadable.add(f"{where}io_bytes (nothing moved by {ios} I/Os)")
         if not in_us:
-            self.agree(source, bins, ios, where)
+            self.agree(source, bins, where)
         return _Way(
             ios=ios,
             bytes=moved,
@@ -368,11 +368,14 @@ class _Reader:
             bins=bins,
         )
 
-    def agree(self, source: Mapping[str, Any], bins: Mapping[str, int], ios: int, where: str) -> None:
-        """A latency with a mean has a histogram, and the histogram holds every I/O that the latency counts."""
-        counted = int(self.number(source, "N", where))
+    def agree(self, source: Mapping[str, Any], bins: Mapping[str, int], where: str) -> None:
+        """A latency with a mean has a histogram, and the histogram holds every I/O that the latency counts.
+
+        Releases before 3.18 do not tell how many it counts.
+        """
         if "N" not in source and self.release < _COUNTS_LATENCIES:
-            counted = sum(bins.values()) or ios
+            return
+        counted = int(self.number(source, "N", where))
         if not bins:
             if counted and self.number(source, "mean", where):
                 self.unreadable.add(f"{where}bins (none for {counted} latencies)")
