@@ -66,6 +66,16 @@ def test_the_room_that_is_missing_is_told_once_in_bytes() -> None:
     assert dnf.parse_transaction(fixture_text("dnf", "no_room.txt")).space == {"/boot": 42 << 20}
 
 
+@pytest.mark.parametrize(
+    "first", ["Transaction failed: Rpm transaction failed.", "Failed to resolve the transaction:"]
+)
+@pytest.mark.parametrize(
+    "cause", ["  - file /a of two-1 conflicts with one-1", "OpenPGP check for package a has failed: x"]
+)
+def test_a_failure_of_dnf5_is_told_with_its_cause(first: str, cause: str) -> None:
+    assert dnf.parse_transaction(f"{first}\n{cause}\n").problems == (first, cause.strip())
+
+
 def test_a_dry_run_of_dnf_answers_no() -> None:
     line = f"dnf --assumeno --setopt=installonly_limit=0 install {NEW}"
     assert (
@@ -108,9 +118,8 @@ def test_what_zypper_did_and_who_holds_its_lock() -> None:
 
 def test_a_dry_run_of_zypper_changes_nothing() -> None:
     line = "zypper --non-interactive install --dry-run --details example"
-    found = zypper.preview(
-        Replay([Call(line, fixture_text("zypper", "dry_run_details.txt"))]), ["install", "example"]
-    )
+    replay = Replay([Call(line, fixture_text("zypper", "dry_run_details.txt"))])
+    found = zypper.preview(replay, ["install", "example"])
     assert found.planned["install"][0] == "example-1.4-1.1"
 
 

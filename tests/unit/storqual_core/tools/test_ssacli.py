@@ -292,8 +292,9 @@ CARD = """MSCC SmartX 3000-8e in Slot 2085
 """
 
 
-def test_a_name_that_an_expander_lends_is_no_sata_drive_s() -> None:
-    (adapter,) = ssacli.parse_controllers(CARD).adapters
+@pytest.mark.parametrize("label", ["WWID", "Name Of Tomorrow"])
+def test_a_name_that_an_expander_lends_is_no_sata_drive_s(label: str) -> None:
+    (adapter,) = ssacli.parse_controllers(CARD.replace("WWID", label, 1)).adapters
     assert [drive.wwn for drive in adapter.drives] == ["", "0x5000c50000000041"]
 
 
