@@ -54,6 +54,13 @@ def play(log: Path, inventory: Path, name: str, *words: object, **environment: s
     return ran(log, "ansible-playbook", "-i", inventory, REPOSITORY / "playbooks" / name, *words, **environment)
 
 
+def qualified(folder: Path, inventory: Path, *words: object) -> tuple[int, str, Path]:
+    """A campaign whose runs are in `folder`: its exit code, what it printed, and the run."""
+    code, output = ran(folder / "output", "storqual", "qualify", "-i", inventory, "--runs", folder, *words)
+    (run,) = (path.parent for path in folder.glob("*/run.json"))
+    return code, output, run
+
+
 @contextmanager
 def powered_on(log: Path, inventory: Path) -> Iterator[None]:
     code, output = play(log, inventory, "bench_up.yml")
@@ -294,10 +301,6 @@ def powered_bench(name: str, drops: Path) -> Iterator[Bench]:
     finally:
         down = found.play("bench_down.yml")
     assert down.code == 0, down.output
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 GATE = REPOSITORY / "tests" / "virtual" / "gate"

@@ -10,7 +10,7 @@ import pytest
 
 from storqual.run import read_run
 from storqual.run.turns import turns_of
-from tests.support.live_bench import REPOSITORY, over_ssh, powered_on, ran
+from tests.support.live_bench import REPOSITORY, over_ssh, powered_on, qualified, ran
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
 
@@ -52,8 +52,7 @@ def test_a_lun_has_the_declared_paths_and_the_first_target_port_is_optimized(tmp
 
 def test_a_path_is_lost_failed_over_and_failed_back_without_a_lost_write(tmp_path: Path) -> None:
     words = ["--baseline", "short_timers", "--candidate", "short_timers", "--suite", "fabric-paths", "--seed", "1"]
-    code, output = ran(tmp_path / "output", "storqual", "qualify", "-i", INVENTORY, "--runs", tmp_path, *words)
-    (run,) = (path.parent for path in tmp_path.glob("*/run.json"))
+    code, output, run = qualified(tmp_path, INVENTORY, *words)
     files = turns_of(read_run(run))
     tried: dict[tuple[str, str], list[str]] = {}
     for record in files.records:

@@ -10,7 +10,7 @@ import pytest
 
 from storqual.run import read_run
 from storqual.run.turns import turns_of
-from tests.support.live_bench import REPOSITORY, over_ssh, powered_on, ran
+from tests.support.live_bench import REPOSITORY, over_ssh, powered_on, qualified, ran
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
 
@@ -26,13 +26,6 @@ def powered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def qualify(folder: Path, *words: object) -> tuple[int, str, Path]:
-    """A campaign on the bench: its exit code, what it said, and the run."""
-    code, said = ran(folder / "output", "storqual", "qualify", "-i", INVENTORY, "--runs", folder, *words)
-    (found,) = (path.parent for path in folder.glob("*/run.json"))
-    return code, said, found
-
-
 def test_every_lun_is_on_the_initiator_of_its_fabric(tmp_path: Path) -> None:
     code, said = ran(tmp_path / "facts", "storqual", "facts", "-i", INVENTORY, "--json")
     assert code == 0, said[-2000:]
@@ -43,14 +36,15 @@ def test_every_lun_is_on_the_initiator_of_its_fabric(tmp_path: Path) -> None:
 
 def test_a_slower_port_fails_and_nothing_is_written_outside_claims(tmp_path: Path) -> None:
     words = ["--baseline", "installed", "--candidate", "slower_port", "--suite", "fabric-ports", "--adapters", "fc"]
-    code, said, run = qualify(tmp_path, *words)
+    code, said, run = qualified(tmp_path, INVENTORY, *words)
     verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
     assert (code, verdict["outcome"], verdict["sectors_written_outside_claims"]) == (1, "FAIL", 0), said[-3000:]
     assert "with no FC hardware" in (run / "report.html").read_text(encoding="utf-8")
 
 
 def test_every_fault_of_a_fabric_fires(tmp_path: Path) -> None:
-    code, said, run = qualify(tmp_path, "--baseline", "installed", "--candidate", "stable", "--suite", "fabrics")
+    words = ["--baseline", "installed", "--candidate", "stable", "--suite", "fabrics"]
+    code, said, run = qualified(tmp_path, INVENTORY, *words)
     assert code in (0, 1, 2), said[-3000:]
     records = turns_of(read_run(run)).records
     assert {record["fault"] for record in records} >= {"frame_loss", "session_loss", "lun_unmapped"}

@@ -9,7 +9,7 @@ import pytest
 
 from storqual.run import read_run
 from storqual.run.turns import turns_of
-from tests.support.live_bench import REPOSITORY, over_ssh, play, powered_on, ran
+from tests.support.live_bench import REPOSITORY, over_ssh, play, powered_on, qualified
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 
@@ -35,9 +35,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, str, Path]:
     """One campaign of the suite: its exit code, what it said, and the run."""
     folder = tmp_path_factory.mktemp("campaign")
     words = ["--baseline", "stable", "--candidate", "stable", "--suite", "paths", "--seed", "1"]
-    code, output = ran(folder / "output.log", "storqual", "qualify", "-i", INVENTORY, "--runs", folder, *words)
-    (run,) = (path.parent for path in folder.glob("*/run.json"))
-    return code, output, run
+    return qualified(folder, INVENTORY, *words)
 
 
 def test_a_lost_path_costs_no_io_and_is_used_again(campaign: tuple[int, str, Path]) -> None:
