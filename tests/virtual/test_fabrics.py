@@ -2,7 +2,6 @@
 """Fabrics of a virtual bench: all LUNs on their initiators, a slower port found, timers set, faults that fire."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from storqual.run import read_run
 from storqual.run.turns import turns_of
-from tests.support.live_bench import REPOSITORY, over_ssh, powered_on, qualified, ran
+from tests.support.live_bench import REPOSITORY, over_ssh, power_fixture, qualified, ran
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
 
@@ -19,11 +18,7 @@ STATE = REPOSITORY / ".cache" / "bench" / "vfabric"
 LUNS = {"pseudo/fcoe": 4, "pseudo/iscsi_tcp": 2, "pseudo/nvme_tcp": 2}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def powered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    STATE.mkdir(parents=True, exist_ok=True)
-    with powered_on(tmp_path_factory.mktemp("power") / "log", INVENTORY):
-        yield
+powered = power_fixture(INVENTORY, STATE)
 
 
 def test_every_lun_is_on_the_initiator_of_its_fabric(tmp_path: Path) -> None:

@@ -4,21 +4,18 @@
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from storqual.bench.follow import Connection
 from storqual.bench.program import build_program
 from storqual.plan import PlanRequest
 from storqual.run import read_run
 from storqual.run.turns import turns_of
-from storqual.turns.bring_back import BenchHere
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import guests, reset
 from tests.support.driver_sources import DriverSources, driver_sources
-from tests.support.live_bench import REPOSITORY, discard, over_ssh, powered_on, qualified
+from tests.support.live_bench import REPOSITORY, bench_here, discard, over_ssh, powered_on, qualified
 from tests.support.turn_records import drive, plan_campaign
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
@@ -67,26 +64,6 @@ def test_targets_are_lost_and_back_under_writes_and_nothing_is_lost(
     assert len(guests(BenchPlaces.of(STATE))) == 2
 
 
-@dataclass(frozen=True)
-class Defect:
-    """What is changed in a file of an initiator's module, and what the check of a lost target says of it."""
-
-    folder: str
-    module: str
-    file: str
-    kept: str
-    changed: str
-    reason: str
-
-    def build(self, sources: DriverSources) -> Path:
-        """The module, with a version that tells it from the kernel's own."""
-        return sources.folder_module(f"drivers/{self.folder}", self.module, self.file, self._plant)
-
-    def _plant(self, text: str) -> str:
-        assert text.count(self.kept) == 1
-        return text.replace(self.kept, self.changed) + 'MODULE_VERSION("planted");\n'
-
-
 ENDED = "\tscsi_done(sc_cmd);\n\n\t/* release ref from initial allocation in queue command */\n"
 ANSWERED = """\
 	if (fsp->status_code != FC_COMPLETE && !(fsp->state & FC_SRB_RCV_STATUS) && !(fsp->req_flags & FC_SRB_READ)) {
@@ -97,13 +74,12 @@ ANSWERED = """\
 SCAN = "\t\t/* initiate a scan of the target */\n"
 UNBLOCK = "\t\tscsi_target_unblock(&rport->dev, SDEV_RUNNING);\n"
 DEFECTS = {
-    "lost_port_answers_good": Defect(
-        *("scsi/libfc", "libfc", "fc_fcp.c", ENDED, ANSWERED + ENDED, "data: lost: "),
-    ),
-    "port_stays_blocked": Defect(
-        *("scsi", "scsi_transport_fc", "scsi_transport_fc.c", UNBLOCK + SCAN, SCAN, "is Online again, and 0x6001405"),
+    "lost_port_answers_good": ("scsi/libfc", "libfc", "fc_fcp", ENDED, ANSWERED + ENDED, "data: lost: "),
+    "port_stays_blocked": (
+        *("scsi", "scsi_transport_fc", "scsi_transport_fc", UNBLOCK + SCAN, SCAN, "is Online again, and 0x6001405"),
     ),
 }
+"""Folder, module and file of the initiator, what stands there, what comes in its place, what the check says of it."""
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +94,13 @@ def test_a_planted_defect_of_the_initiator_is_found_and_named(
     name: str, sources: DriverSources, tmp_path: Path
 ) -> None:
     """The candidate is judged alone, so that one failure is enough."""
-    defect, file, program = DEFECTS[name], DEFECTS[name].build(sources), build_program()
+    folder, module, source, kept, changed, reason = DEFECTS[name]
+
+    def plant(text: str) -> str:
+        assert text.count(kept) == 1
+        return text.replace(kept, changed) + 'MODULE_VERSION("planted");\n'
+
+    file = sources.folder_module(f"drivers/{folder}", module, f"{source}.c", plant)
     suite = tmp_path / SUITE.name
     planted = "  planted: {faults: [target_loss], sessions: 2}\n"
     suite.write_text(SUITE.read_text(encoding="utf-8") + planted, encoding="utf-8")
@@ -126,24 +108,22 @@ def test_a_planted_defect_of_the_initiator_is_found_and_named(
         PlanRequest((INVENTORY,), candidate="patient", baseline="", suite=str(suite), profile="planted", seed=1),
         tmp_path / "runs",
     )
-    ssh = ["ssh", "-F", str(STATE / "ssh_config"), "-o", "ServerAliveInterval=5", "-o", "ConnectTimeout=10", BENCH]
-    connection = Connection(BENCH, lambda command: [*ssh, command], ["true"])
-    state_dir = "/var/lib/storqual"
-    here = BenchHere(BENCH, connection, "python3", state_dir, f"{state_dir}/{program.name}", BenchPlaces.of(STATE))
+    program = build_program()
+    here = bench_here(STATE, BENCH, program)
 
     def load() -> None:
         place = "/lib/modules/$(uname -r)/updates"
         keep = f"rm -rf {place}; mkdir {place}; cat > {place}/{file.name}; depmod; sync"
         over_ssh(STATE, BENCH, keep, data=file.read_bytes())
         reset(BenchPlaces.of(STATE), limit_s=900.0)
-        connection.cut()
-        assert over_ssh(STATE, BENCH, f"cat /sys/module/{defect.module}/version").strip() == "planted"
+        here.connection.cut()
+        assert over_ssh(STATE, BENCH, f"cat /sys/module/{module}/version").strip() == "planted"
         # as the drop has it: this session is made without the plays around it
         over_ssh(STATE, BENCH, "for port in /sys/class/fc_remote_ports/*; do echo 600 > $port/dev_loss_tmo; done")
-        connection.put(program.read_bytes(), here.program)
+        here.connection.put(program.read_bytes(), here.program)
 
     drive(run, here, provision=load)
     (check,) = (check.fields for check in turns_of(read_run(run)).checks() if check.id == "trials.target_loss")
     print(check["reason"])
     assert check["outcome"] == "FAIL"
-    assert defect.reason in check["reason"]
+    assert reason in check["reason"]

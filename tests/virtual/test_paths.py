@@ -2,14 +2,13 @@
 """A path to a drive is lost and used again under load, on two adapters by two ways, and nothing of it is left."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from storqual.run import read_run
 from storqual.run.turns import turns_of
-from tests.support.live_bench import REPOSITORY, over_ssh, play, powered_on, qualified
+from tests.support.live_bench import REPOSITORY, over_ssh, play, power_fixture, qualified
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 
@@ -23,11 +22,7 @@ LEFT = "; ".join(
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def powered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    STATE.mkdir(parents=True, exist_ok=True)
-    with powered_on(tmp_path_factory.mktemp("power") / "log", INVENTORY):
-        yield
+powered = power_fixture(INVENTORY, STATE)
 
 
 @pytest.fixture(scope="module")

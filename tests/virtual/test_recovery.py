@@ -2,7 +2,6 @@
 """The kernel's own recovery on its scsi_debug: each step made to fail, proven, and outlasted by data and drive."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from storqual.run import read_run
 from storqual.run.turns import turns_of
-from tests.support.live_bench import REPOSITORY, over_ssh, powered_on, qualified
+from tests.support.live_bench import REPOSITORY, over_ssh, power_fixture, qualified
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
 
@@ -40,11 +39,7 @@ LEFT = "; ".join(
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def powered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    STATE.mkdir(parents=True, exist_ok=True)
-    with powered_on(tmp_path_factory.mktemp("power") / "log", INVENTORY):
-        yield
+powered = power_fixture(INVENTORY, STATE)
 
 
 def told(record: dict[str, Any], what: str) -> list[str]:
