@@ -267,8 +267,9 @@ def test_a_drive_below_a_heading_of_another_release_is_of_no_array() -> None:
 CARD = Path(__file__).with_name("single_case").joinpath("ssacli_expander.txt").read_text(encoding="utf-8")
 
 
-def test_a_name_that_an_expander_lends_is_no_sata_drive_s() -> None:
-    (adapter,) = ssacli.parse_controllers(CARD).adapters
+@pytest.mark.parametrize("label", ["WWID", "Name Of Tomorrow"])
+def test_a_name_that_an_expander_lends_is_no_sata_drive_s(label: str) -> None:
+    (adapter,) = ssacli.parse_controllers(CARD.replace("WWID", label, 1)).adapters
     assert [drive.wwn for drive in adapter.drives] == ["", "0x5000c50000000041"]
 
 

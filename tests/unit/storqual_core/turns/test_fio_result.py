@@ -123,6 +123,22 @@ def test_fio_2_counts_in_microseconds_and_kib() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("version", "unit"), [("fio-2.21", ""), ("fio-2.99", "_ns"), ("fio-3.1", "_ns"), ("fio-3.17-9-gc3e5", "_ns")]
+)
+def test_releases_that_do_not_tell_how_many_latencies_there_are_are_read(version: str, unit: str) -> None:
+    """Each of them counts bytes; with a mean there must be a histogram all the same."""
+    bare = without(job(bins={"250000": 1000}), "read", "lat_ns", "N")
+    bare["read"]["io_kbytes"] = 4000
+    if not unit:
+        bare["read"]["lat"] = {"max": 900, "mean": 250.0, "bins": {"250": 1000}}
+        del bare["read"]["lat_ns"]
+    found, expected = read(result(bare, version=version)), read(result(job(bins={"250000": 1000})))
+    assert (found.status, found.primitives) == ("ok", expected.primitives)
+    if unit:
+        assert read(result(without(bare, "read", "lat_ns", "bins"), version=version)).status == "lost"
+
+
 def test_of_several_results_the_last_complete_one_counts() -> None:
     text = result(job(ios=10)) + result(job(ios=20)) + result(job(ios=30))[:-50]
     assert read(text).primitives["read_ios"] == 20
