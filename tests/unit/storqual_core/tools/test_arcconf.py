@@ -303,20 +303,7 @@ def test_a_share_of_no_writes_is_write_through(share: str, policy: str) -> None:
     assert arcconf.parse_config(text).adapters[0].volumes[0].policies["write_policy"] == policy
 
 
-ENCLOSURE = """   Channel #2:
-      Device #0
-         Device is an Enclosure Services Device
-         Reported Channel,Device(T:L)         : 2,0(0:0)
-         Enclosure Logical Identifier         : 53CE5A0000000040
-         Vendor                               : ACME
-         Model                                : BP 8
-         Status of Enclosure Services Device
-            Speaker status                    : Not Available
-     Backplane:
-      Device #0
-         Device is an UBM Controller
-         Backplane ID                         : 7
-"""
+ENCLOSURE = (SINGLE / "arcconf_enclosure.txt").read_text(encoding="utf-8")
 
 
 def test_an_enclosure_is_told_and_other_devices_are_kept() -> None:
@@ -355,20 +342,7 @@ def test_a_name_that_the_phy_s_other_end_lends_is_no_sata_drive_s() -> None:
 
 
 def test_a_channel_ends_the_device_of_the_channel_before() -> None:
-    text = """Controllers found: 1
-----------------------------------------------------------------------
-Physical Device information
-----------------------------------------------------------------------
-   Channel #0:
-      Transfer Speed                     : Ultra160
-      Device #6
-         Device is an Enclosure
-         Type                            : SAF-TE
-         Vendor                          : ACME
-   Channel #1:
-      Transfer Speed                     : Ultra320
-      Initiator at SCSI ID 7
-"""
+    text = (SINGLE / "arcconf_several.txt").read_text(encoding="utf-8")
     (adapter,) = arcconf.parse_config(text + DONE).adapters
     assert [(each.position, each.vendor) for each in adapter.enclosures] == [("device 6", "ACME")]
     channels = {name: value for name, value in adapter.settings.items() if name.startswith("channel")}
@@ -451,26 +425,7 @@ def test_a_device_that_may_be_a_drive_and_does_not_say_so_is_told(kind: str, siz
     assert (sound.serial, sound.unread) == ("DSN0002", "")
 
 
-TEXT = """\
-Controllers found: 1
-----------------------------------------------------------------------
-Controller information
-----------------------------------------------------------------------
-   Controller Status                        : {status}
-   Controller Model                         : Adaptec ASR7805
-   Temperature                              : {temperature}
-   NCQ status                               : Enabled
-   --------------------------------------------------------
-   RAID Properties
-   --------------------------------------------------------
-   Logical devices/Failed/Degraded          : 0/0/0
-   --------------------------------------------------------
-   {title}
-   --------------------------------------------------------
-   {lines}
-
-Command completed successfully.
-"""
+TEXT = (SINGLE / "arcconf_backup_unit.txt").read_text(encoding="utf-8")
 BATTERY, UNIT, GREEN = (
     "Controller Battery Information",
     "Controller Cache Backup Unit Information",
