@@ -2,6 +2,7 @@
 """ssacli: the indented tree, its errors, and commands that are believed only when text and status agree."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -263,33 +264,7 @@ def test_a_drive_below_a_heading_of_another_release_is_of_no_array() -> None:
     assert ssacli.parse_controllers(text).adapters == ssacli.parse_controllers(SHORT).adapters
 
 
-CARD = """MSCC SmartX 3000-8e in Slot 2085
-   Controller Status: OK
-
-   Expander 378
-      WWID: 51402EC00000007D
-      Port: CN1
-      Box: 1
-
-   Port Name: CN1 (Mixed)
-      SAS Address: 50000D1E00000844
-      Managed Cable Serial Number: CSN0001
-
-   Unassigned
-
-      physicaldrive CN1:1:1
-         Interface Type: Solid State SATA
-         Size: 500 GB
-         WWID: 51402EC000000040
-
-      physicaldrive CN1:1:2
-         Interface Type: SAS
-         Size: 500 GB
-         WWID: 5000C50000000041
-
-   SEP (Vendor ID MSCC, Model Smart Adapter) 379
-      Port: Unknown
-"""
+CARD = Path(__file__).with_name("single_case").joinpath("ssacli_expander.txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("label", ["WWID", "Name Of Tomorrow"])
