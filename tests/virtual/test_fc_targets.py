@@ -72,11 +72,11 @@ ANSWERED = """\
 		sc_cmd->result = DID_OK << 16;
 	}
 """
-SCAN = "\t\t/* initiate a scan of the target */\n"
-UNBLOCK = "\t\tscsi_target_unblock(&rport->dev, SDEV_RUNNING);\n"
+BACK = "\t\t\t\tif (rport->scsi_target_id != -1) {\n"
+UNBLOCK = "\t\t\t\t\tscsi_target_unblock(&rport->dev,\n\t\t\t\t\t\t\t    SDEV_RUNNING);\n"
 DEFECTS = {
     "lost_port_answers_good": ("libfc", "libfc/fc_fcp.c", ENDED, ANSWERED + ENDED, r"^data: (lost|stale): .* at \d+"),
-    "stays_blocked": ("scsi_transport_fc", "scsi_transport_fc.c", UNBLOCK + SCAN, SCAN, "is Online again, and 0x"),
+    "stays_blocked": ("scsi_transport_fc", "scsi_transport_fc.c", BACK + UNBLOCK, BACK, "is Online again, and 0x"),
 }
 """Module and file of the initiator, what stands there, what comes in its place, and what the check says of it."""
 
