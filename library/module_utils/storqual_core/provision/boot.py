@@ -503,10 +503,7 @@ def keep(system: System, release: str, arguments: Sequence[str], image: str = ""
 
 
 def name_default(system: System) -> list[str]:
-    """Have the default be named with its kernel, where it is the first of the menu or the newest one; what was done.
-
-    A kernel that is installed would be the default before any trial of it. Raises ToolError.
-    """
+    """Have the default be named with its kernel, before a newer one is the first of the menu. Raises ToolError."""
     default, saved = system.loader.default(), system.loader.environment().get("saved_entry") or ""
     return [] if default is None or default.release in saved else keep(system, default.release, [])
 

@@ -312,10 +312,9 @@ def remove_added(
     elif not added["purges"] and (boot / _PURGE).exists():
         (boot / _PURGE).unlink()
         steps.append(f"{boot}/{_PURGE} removed, which the package left")
-    links, now = added.get("links", {}), _links(boot)
-    for name in sorted(name for name in {*links, *now} if links.get(name) != now.get(name) and "links" in added):
-        with suppress(FileNotFoundError):
-            (boot / name).unlink()
+    links, now = added.get("links", _links(boot)), _links(boot)
+    for name in sorted(name for name in {*links, *now} if links.get(name) != now.get(name)):
+        (boot / name).unlink(missing_ok=True)
         if name in links:
             (boot / name).symlink_to(links[name])
         steps.append(f"{boot}/{name}, a link, as it was")
@@ -383,8 +382,7 @@ def _by_whom(system: System, labels: Sequence[str]) -> str:
     path = system.root / "var/log/zypp/history"
     names = {package.name for package in map(split_nevra, labels) if package}
     with suppress(OSError, ToolError):
-        command = ""
-        origin = ""
+        command = origin = ""
         for entry in zypper.parse_history(path.read_text(encoding="utf-8", errors="replace")):
             if entry.action == "command":
                 command = " ".join(visible(word) for word in entry.words[:2])
