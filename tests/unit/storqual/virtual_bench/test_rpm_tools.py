@@ -117,8 +117,8 @@ def program(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[M
         return subprocess.CompletedProcess(argv, 0, out, "")
 
     monkeypatch.setattr(subprocess, "run", run)
-    for name, place in (("MODULES", folder), ("BOOT", folder), ("LATER", folder / "later")):
-        setattr(module, name, place)
+    for place, value in (("MODULES", folder), ("BOOT", folder), ("LATER", folder / "later")):
+        setattr(module, place, value)
     return module, ran
 
 
