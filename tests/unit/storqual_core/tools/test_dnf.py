@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """dnf and zypper: what a transaction would change, what it did, and why its success may be none."""
 
+import re
+
 import pytest
 
 from storqual_core.kit.errors import ToolError
@@ -95,6 +97,14 @@ def test_names_side_by_side_and_columns_of_zypper_are_read() -> None:
         "install": ("example-1.4-1.1", "example-kmp-default-1.4_k6.4.0-1.1"),
         "upgrade": ("dracut-059-2.1",),
     }
+
+
+def test_blocks_of_zypper_are_the_same_as_its_columns() -> None:
+    """Where its output is no terminal, `--details` has each column in a line of its own."""
+    text = fixture_text("zypper", "dry_run_details.txt")
+    blocks = re.sub(r"(?m)^  (\S+)  .*$", lambda row: re.sub(r" {2,}", "\n  ", row.group().strip()) + "\n  ", text)
+    assert "\nexample\n  1.4-1.1\n  x86_64\n  lab\n  Example\n  \n" in blocks
+    assert zypper.parse_transaction(blocks) == zypper.parse_transaction(text)
 
 
 def test_a_list_of_zypper_that_is_not_as_long_as_it_says_is_refused() -> None:
