@@ -10,35 +10,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
-_CONFIG = """\
-[req]
-distinguished_name = name
-prompt = no
-[name]
-CN = {name}
-[ca]
-basicConstraints = critical, CA:TRUE
-keyUsage = critical, keyCertSign
-subjectKeyIdentifier = hash
-[leaf]
-basicConstraints = critical, CA:FALSE
-keyUsage = critical, digitalSignature
-extendedKeyUsage = critical, timeStamping
-subjectKeyIdentifier = hash
-authorityKeyIdentifier = keyid
-[tsa]
-default_tsa = here
-[here]
-serial = {folder}/serial
-crypto_device = builtin
-signer_cert = {folder}/leaf.pem
-certs = {folder}/leaf.pem
-signer_key = {folder}/leaf.key
-signer_digest = sha256
-default_policy = 1.2.3.4.1
-digests = sha256
-ess_cert_id_alg = sha256
-"""
+_CONFIG = Path(__file__).with_suffix(".cnf").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)

@@ -172,33 +172,11 @@ def test_a_machine_without_the_tools_is_told_what_installs_them(
     assert [path.name for path in (tmp_path / "cache" / "bench-image").iterdir()] == ["lock"]
 
 
-DEB822 = """# a comment
-Types: deb
-URIs: http://mirror.invalid/debian
-Suites: bookworm bookworm-updates
-Components: main
-Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
-
-Types: deb
-URIs: http://other.invalid/node
-Suites: nodistro
-Components: main
-
-Enabled: no
-Types: deb
-URIs: http://mirror.invalid/security
-Suites: bookworm-security
-Components: main
-
-Types: deb-src
-URIs: http://mirror.invalid/debian
-Suites: bookworm
-Components: main
-"""
+FOREIGN = Path(__file__).with_suffix(".sources").read_text(encoding="utf-8")
 
 
 def test_foreign_disabled_and_source_entries_are_left_out() -> None:
-    kept = debian_entries("", DEB822)
+    kept = debian_entries("", FOREIGN)
     assert kept.count("URIs:") == 1
     assert "bookworm-updates" in kept
     assert "debian-archive-keyring" in kept

@@ -279,17 +279,7 @@ def test_a_list_within_an_object_ends_where_the_object_goes_on() -> None:
 
 
 def test_members_of_a_serveraid_stand_in_the_order_of_their_stripes() -> None:
-    text = """Controllers found: 1
-Controller information
-   Controller Status : Optimal
-   Controller Model : IBM X 8
-   Logical devices/Failed/Degraded : 1/0/0
-Logical device information
-Logical device number 4
-   RAID level : 5
-   Status of logical device : Optimal
-   Stripe order (Channel,Device) : 0,2 0,0 1,3
-"""
+    text = (SINGLE / "arcconf_short.txt").read_text(encoding="utf-8")
     (volume,) = arcconf.parse_config(text + DONE).adapters[0].volumes
     assert (volume.members, volume.healthy) == (("0 2", "0 0", "1 3"), True)
 

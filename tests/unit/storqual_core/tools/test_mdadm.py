@@ -137,17 +137,7 @@ def test_a_policy_that_md_does_not_have_is_refused() -> None:
         mdadm.set_policy(Replay([]), "md", VOLUME, "write_policy", "wb")
 
 
-EXAMINE = """/dev/sdb1:
-          Magic : a92b4efc
-        Version : 1.2
-     Array UUID : 01234567:89abcdef:01234567:89abcdef
-           Name : bench:scratch
-     Raid Level : raid1
-   Raid Devices : 2
-          State : clean
-    Device Role : Active device 1
-   Array State : .A ('A' == active, '.' == missing, 'R' == replacing)
-"""
+EXAMINE = (SINGLE / "mdadm_examine.txt").read_text(encoding="utf-8")
 
 
 def test_examine_of_a_member_is_no_array() -> None:
