@@ -196,7 +196,7 @@ ODD = st.one_of(
 @example(name="reasons", value=[math.nan])
 def test_any_value_in_a_record_is_read_or_told(planned: Path, tmp_path: Path, name: str, value: Any) -> None:
     sentences = problems(with_record(planned, tmp_path, lambda good: {**good, name: value}))
-    beginnings = (f"{name}: found", f"found {name}", "cannot be read", "reasons: found none", "is not JSON")
+    beginnings = (f"{name}: found", f"found {name}", "cannot be read", "reasons: found none", "is no record")
     assert all(
         sentence.startswith("turns/") and any(words in sentence for words in beginnings) for sentence in sentences
     )
