@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
+from storqual.run import read_run_json
+from storqual.witness import notify_witness, witness_addresses
+
 _CONFIG = Path(__file__).with_suffix(".cnf").read_text(encoding="utf-8")
 
 
@@ -70,3 +73,8 @@ def time_authority(name: str = "lab time") -> Iterator[TimeAuthority]:
         finally:
             server.shutdown()
             server.server_close()
+
+
+def notify_own(run: Path, bench: str | None = None) -> list[str]:
+    """The witness is told by who planned the run."""
+    return notify_witness(run, witness_addresses(read_run_json(run)).values(), bench)
