@@ -205,12 +205,12 @@ def allow_checks(
     if problems:
         raise BadInputError(problems)
     sources = {name: name if "," in name else str(Path(name).absolute()) for name in inventories}
-    told = {address: address for address in witnesses}
-    if files or sources or told:
+    addresses = {address: address for address in witnesses}
+    if files or sources or addresses:
         # without checks the record only spares whoever resumes or publishes the run some options
         with suppress(*([] if files else [StorqualError])):
             record = {"inventories": sources or _recorded(run, "inventories"), "checks": allowed}
-            write_json(_record(run), {**record, "witnesses": {**_recorded(run, "witnesses"), **told}})
+            write_json(_record(run), {**record, "witnesses": {**_recorded(run, "witnesses"), **addresses}})
 
 
 def planned_inventories(run: Run) -> tuple[str, ...]:
