@@ -13,6 +13,8 @@ _VALUES: Mapping[str, Any] = {
     "name": "name",
     "flag": True,
     "number": 1.5,
+    "number?": 1.5,
+    "scalar": "text",
     "count": 0,
     "positive": 1,
     "sha256": "a" * 64,
@@ -23,6 +25,8 @@ _WRONG: Mapping[str, tuple[Any, ...]] = {
     "name": ("", 1, ["name"], False),
     "flag": (0, 1, "true", []),
     "number": ("1.5", True, [1], 10**400),
+    "number?": ("1.5", True, [1], 10**400),
+    "scalar": (["text"], {}, 10**400),
     "count": (-1, 1.0, "0", True, 1 << 63, [0]),
     "positive": (0, -1, "1", True),
     "sha256": ("A" * 64, "a" * 63, 1, "", ["a" * 64]),
@@ -33,16 +37,15 @@ _WRONG: Mapping[str, tuple[Any, ...]] = {
 
 def example(kind: str, **fields: Any) -> dict[str, Any]:
     """The fields of an event of this kind, all that it may have; `fields` take the place of some."""
-    made: dict[str, Any] = _made(EVENT_KINDS[kind].fields)
-    return {**made, **fields}
+    return {**made(EVENT_KINDS[kind].fields), **fields}
 
 
-def _made(shape: Shape) -> Any:
+def made(shape: Shape) -> Any:
     if isinstance(shape, str):
         return copy.deepcopy(_VALUES[shape]) if shape in _VALUES else shape.split("|")[0]
     if isinstance(shape, Mapping):
-        return {_name(key): _made(inner) for key, inner in shape.items() if key != "..."}
-    return [_made(shape[0])]
+        return {_name(key): made(inner) for key, inner in shape.items() if key != "..."}
+    return [made(shape[0])]
 
 
 def _name(key: str) -> str:
@@ -51,13 +54,17 @@ def _name(key: str) -> str:
 
 def mistakes(kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every event of this kind that is wrong at one place, and what was done to it."""
-    for where, shape, required in _places(EVENT_KINDS[kind].fields, ()):
+    return mistakes_of(EVENT_KINDS[kind].fields)
+
+
+def mistakes_of(whole: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
+    for where, shape, required in _places(whole, ()):
         for value in _values(shape):
-            yield f"{'.'.join(map(str, where))} = {value!r:.40}", _put(example(kind), where, value)
+            yield f"{'.'.join(map(str, where))} = {value!r:.40}", _put(made(whole), where, value)
         if required:
-            yield f"without {'.'.join(map(str, where))}", _put(example(kind), where, ...)
-    for where in _closed(EVENT_KINDS[kind].fields, ()):
-        yield f"more in {'.'.join(map(str, where))}", _put(example(kind), (*where, "more"), 1)
+            yield f"without {'.'.join(map(str, where))}", _put(made(whole), where, ...)
+    for where in _closed(whole, ()):
+        yield f"more in {'.'.join(map(str, where))}", _put(made(whole), (*where, "more"), 1)
 
 
 def _values(shape: Shape) -> tuple[Any, ...]:

@@ -181,6 +181,10 @@ class RpmBench(BlsBench):
             boot = self.folder / "boot"
             (boot / f"vmlinuz-{kernel}").write_text("")
             (boot / "do_purge_kernels").write_text("")
+            if (boot / "vmlinuz").is_symlink():
+                # as SUSE's scripts, which leave it so
+                (boot / "vmlinuz").unlink()
+                (boot / "vmlinuz").symlink_to(f"vmlinuz-{kernel}")
             # kernel-install takes the command line of what runs
             running = (self.folder / "proc" / "cmdline").read_text().strip()
             self.write_entry(f"{self.prefix}-{kernel}", kernel, options=running)

@@ -18,8 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import yaml
 
+from storqual.bench.follow import Connection
+from storqual.turns.bring_back import BenchHere
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_off, reset
 
@@ -54,6 +57,25 @@ def play(log: Path, inventory: Path, name: str, *words: object, **environment: s
     return ran(log, "ansible-playbook", "-i", inventory, REPOSITORY / "playbooks" / name, *words, **environment)
 
 
+def qualified(folder: Path, inventory: Path, *words: object) -> tuple[int, str, Path]:
+    """A campaign whose runs are in `folder`: its exit code, what it printed, and the run."""
+    code, output = ran(folder / "output", "storqual", "qualify", "-i", inventory, "--runs", folder, *words)
+    (run,) = (path.parent for path in folder.glob("*/run.json"))
+    return code, output, run
+
+
+def power_fixture(inventory: Path, state: Path) -> Any:
+    """A fixture for a module of tests: the bench of an inventory is on."""
+
+    @pytest.fixture(scope="module", autouse=True)
+    def powered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+        state.mkdir(parents=True, exist_ok=True)
+        with powered_on(tmp_path_factory.mktemp("power") / "log", inventory):
+            yield
+
+    return powered
+
+
 @contextmanager
 def powered_on(log: Path, inventory: Path) -> Iterator[None]:
     code, output = play(log, inventory, "bench_up.yml")
@@ -70,6 +92,13 @@ def over_ssh(state: Path, host: str, line: str, *, data: bytes = b"", limit_s: f
     ended = subprocess.run(words, input=data, capture_output=True, timeout=limit_s, check=False)
     assert ended.returncode == 0, ended.stderr.decode(errors="replace")[-2000:]
     return ended.stdout.decode()
+
+
+def bench_here(state: Path, host: str, program: Path) -> BenchHere:
+    """A virtual bench for a session that is made without the plays around it; `program` is to be put there."""
+    ssh = ["ssh", "-F", str(state / "ssh_config"), "-o", "ServerAliveInterval=5", "-o", "ConnectTimeout=10", host]
+    connection, folder = Connection(host, lambda command: [*ssh, command], ["true"]), "/var/lib/storqual"
+    return BenchHere(host, connection, "/usr/bin/python3", folder, f"{folder}/{program.name}", BenchPlaces.of(state))
 
 
 # a line for each thing that provisioning could change, from the bench's own tools
@@ -294,10 +323,6 @@ def powered_bench(name: str, drops: Path) -> Iterator[Bench]:
     finally:
         down = found.play("bench_down.yml")
     assert down.code == 0, down.output
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 GATE = REPOSITORY / "tests" / "virtual" / "gate"

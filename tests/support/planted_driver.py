@@ -20,17 +20,15 @@ from typing import Any
 
 import yaml
 
-from storqual.bench.follow import Connection
 from storqual.bench.program import build_program
 from storqual.plan import PlanRequest
 from storqual.run import read_run
 from storqual.run.collect import collect
 from storqual.run.turns import turns_of
-from storqual.turns.bring_back import BenchHere
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
 from tests.support.driver_sources import DriverSources
-from tests.support.live_bench import INVENTORY, REPOSITORY, Bench
+from tests.support.live_bench import INVENTORY, REPOSITORY, Bench, bench_here
 from tests.support.turn_records import drive, plan_campaign
 
 SOURCE = REPOSITORY / "tests" / "planted"
@@ -170,22 +168,13 @@ def _make_session(bench: Bench, run: Path, session: str, parameters: str) -> int
 
     How often the defect acted since the layer was last loaded.
     """
-    ssh = ["ssh", "-F", str(bench.state / "ssh_config"), "-o", "ServerAliveInterval=5", "-o", "ConnectTimeout=10"]
-    connection = Connection("vbench", lambda command: [*ssh, "vbench", command], ["true"])
     program = build_program()
-    here = BenchHere(
-        "vbench",
-        connection,
-        "/usr/bin/python3",
-        _STATE_DIR,
-        f"{_STATE_DIR}/{program.name}",
-        BenchPlaces.of(bench.state),
-    )
+    here = bench_here(bench.state, "vbench", program)
 
     def load() -> None:
         bench.wait_for_answer()
         bench.ask(f"rmmod {MODULE} 2>/dev/null; insmod {_PLACE} {parameters}")
-        connection.put(program.read_bytes(), here.program)
+        here.connection.put(program.read_bytes(), here.program)
 
     drive(run, here, sessions=[session], provision=load)
     bench.wait_for_answer()

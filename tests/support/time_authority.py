@@ -10,35 +10,10 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
-_CONFIG = """\
-[req]
-distinguished_name = name
-prompt = no
-[name]
-CN = {name}
-[ca]
-basicConstraints = critical, CA:TRUE
-keyUsage = critical, keyCertSign
-subjectKeyIdentifier = hash
-[leaf]
-basicConstraints = critical, CA:FALSE
-keyUsage = critical, digitalSignature
-extendedKeyUsage = critical, timeStamping
-subjectKeyIdentifier = hash
-authorityKeyIdentifier = keyid
-[tsa]
-default_tsa = here
-[here]
-serial = {folder}/serial
-crypto_device = builtin
-signer_cert = {folder}/leaf.pem
-certs = {folder}/leaf.pem
-signer_key = {folder}/leaf.key
-signer_digest = sha256
-default_policy = 1.2.3.4.1
-digests = sha256
-ess_cert_id_alg = sha256
-"""
+from storqual.run import read_run_json
+from storqual.witness import notify_witness, witness_addresses
+
+_CONFIG = Path(__file__).with_suffix(".cnf").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -98,3 +73,8 @@ def time_authority(name: str = "lab time") -> Iterator[TimeAuthority]:
         finally:
             server.shutdown()
             server.server_close()
+
+
+def notify_own(run: Path, bench: str | None = None) -> list[str]:
+    """The witness is told by who planned the run."""
+    return notify_witness(run, witness_addresses(read_run_json(run)).values(), bench)

@@ -2,7 +2,6 @@
 """LUNs of several paths through a fabric: to lose one costs no I/O, whatever took it, and it comes back."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from storqual.run import read_run
 from storqual.run.turns import turns_of
-from tests.support.live_bench import REPOSITORY, over_ssh, powered_on, ran
+from tests.support.live_bench import REPOSITORY, over_ssh, power_fixture, qualified, ran
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
 
@@ -33,11 +32,7 @@ STATES = "cat /sys/kernel/config/target/core/iblock_0/*/alua/port*/alua_access_s
 LINKS = "ip -n target -br link | grep -c DOWN"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def powered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    STATE.mkdir(parents=True, exist_ok=True)
-    with powered_on(tmp_path_factory.mktemp("power") / "log", INVENTORY):
-        yield
+powered = power_fixture(INVENTORY, STATE)
 
 
 def test_a_lun_has_the_declared_paths_and_the_first_target_port_is_optimized(tmp_path: Path) -> None:
@@ -52,8 +47,7 @@ def test_a_lun_has_the_declared_paths_and_the_first_target_port_is_optimized(tmp
 
 def test_a_path_is_lost_failed_over_and_failed_back_without_a_lost_write(tmp_path: Path) -> None:
     words = ["--baseline", "short_timers", "--candidate", "short_timers", "--suite", "fabric-paths", "--seed", "1"]
-    code, output = ran(tmp_path / "output", "storqual", "qualify", "-i", INVENTORY, "--runs", tmp_path, *words)
-    (run,) = (path.parent for path in tmp_path.glob("*/run.json"))
+    code, output, run = qualified(tmp_path, INVENTORY, *words)
     files = turns_of(read_run(run))
     tried: dict[tuple[str, str], list[str]] = {}
     for record in files.records:

@@ -2,7 +2,6 @@
 """Fabrics of a virtual bench: all LUNs on their initiators, a slower port found, timers set, faults that fire."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from storqual.run import read_run
 from storqual.run.turns import turns_of
-from tests.support.live_bench import REPOSITORY, over_ssh, powered_on, ran
+from tests.support.live_bench import REPOSITORY, over_ssh, power_fixture, qualified, ran
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
 
@@ -19,18 +18,7 @@ STATE = REPOSITORY / ".cache" / "bench" / "vfabric"
 LUNS = {"pseudo/fcoe": 4, "pseudo/iscsi_tcp": 2, "pseudo/nvme_tcp": 2}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def powered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    STATE.mkdir(parents=True, exist_ok=True)
-    with powered_on(tmp_path_factory.mktemp("power") / "log", INVENTORY):
-        yield
-
-
-def qualify(folder: Path, *words: object) -> tuple[int, str, Path]:
-    """A campaign on the bench: its exit code, what it said, and the run."""
-    code, said = ran(folder / "output", "storqual", "qualify", "-i", INVENTORY, "--runs", folder, *words)
-    (found,) = (path.parent for path in folder.glob("*/run.json"))
-    return code, said, found
+powered = power_fixture(INVENTORY, STATE)
 
 
 def test_every_lun_is_on_the_initiator_of_its_fabric(tmp_path: Path) -> None:
@@ -43,14 +31,15 @@ def test_every_lun_is_on_the_initiator_of_its_fabric(tmp_path: Path) -> None:
 
 def test_a_slower_port_fails_and_nothing_is_written_outside_claims(tmp_path: Path) -> None:
     words = ["--baseline", "installed", "--candidate", "slower_port", "--suite", "fabric-ports", "--adapters", "fc"]
-    code, said, run = qualify(tmp_path, *words)
+    code, said, run = qualified(tmp_path, INVENTORY, *words)
     verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
     assert (code, verdict["outcome"], verdict["sectors_written_outside_claims"]) == (1, "FAIL", 0), said[-3000:]
     assert "with no FC hardware" in (run / "report.html").read_text(encoding="utf-8")
 
 
 def test_every_fault_of_a_fabric_fires(tmp_path: Path) -> None:
-    code, said, run = qualify(tmp_path, "--baseline", "installed", "--candidate", "stable", "--suite", "fabrics")
+    words = ["--baseline", "installed", "--candidate", "stable", "--suite", "fabrics"]
+    code, said, run = qualified(tmp_path, INVENTORY, *words)
     assert code in (0, 1, 2), said[-3000:]
     records = turns_of(read_run(run)).records
     assert {record["fault"] for record in records} >= {"frame_loss", "session_loss", "lun_unmapped"}

@@ -2,14 +2,13 @@
 """A path to a drive is lost and used again under load, on two adapters by two ways, and nothing of it is left."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from storqual.run import read_run
 from storqual.run.turns import turns_of
-from tests.support.live_bench import REPOSITORY, over_ssh, play, powered_on, ran
+from tests.support.live_bench import REPOSITORY, over_ssh, play, power_fixture, qualified
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 
@@ -23,11 +22,7 @@ LEFT = "; ".join(
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def powered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    STATE.mkdir(parents=True, exist_ok=True)
-    with powered_on(tmp_path_factory.mktemp("power") / "log", INVENTORY):
-        yield
+powered = power_fixture(INVENTORY, STATE)
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +30,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, str, Path]:
     """One campaign of the suite: its exit code, what it said, and the run."""
     folder = tmp_path_factory.mktemp("campaign")
     words = ["--baseline", "stable", "--candidate", "stable", "--suite", "paths", "--seed", "1"]
-    code, output = ran(folder / "output.log", "storqual", "qualify", "-i", INVENTORY, "--runs", folder, *words)
-    (run,) = (path.parent for path in folder.glob("*/run.json"))
-    return code, output, run
+    return qualified(folder, INVENTORY, *words)
 
 
 def test_a_lost_path_costs_no_io_and_is_used_again(campaign: tuple[int, str, Path]) -> None:

@@ -2,7 +2,6 @@
 """The kernel's own recovery on its scsi_debug: each step made to fail, proven, and outlasted by data and drive."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from storqual.run import read_run
 from storqual.run.turns import turns_of
-from tests.support.live_bench import REPOSITORY, over_ssh, powered_on, ran
+from tests.support.live_bench import REPOSITORY, over_ssh, power_fixture, qualified
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
 
@@ -40,18 +39,7 @@ LEFT = "; ".join(
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def powered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    STATE.mkdir(parents=True, exist_ok=True)
-    with powered_on(tmp_path_factory.mktemp("power") / "log", INVENTORY):
-        yield
-
-
-def qualify(folder: Path, *words: object) -> tuple[int, str, Path]:
-    """A campaign on the bench: its exit code, what it said, and the run."""
-    code, said = ran(folder / "output", "storqual", "qualify", "-i", INVENTORY, "--runs", folder, *words)
-    (found,) = (path.parent for path in folder.glob("*/run.json"))
-    return code, said, found
+powered = power_fixture(INVENTORY, STATE)
 
 
 def told(record: dict[str, Any], what: str) -> list[str]:
@@ -59,7 +47,7 @@ def told(record: dict[str, Any], what: str) -> list[str]:
 
 
 def test_every_step_of_the_recovery_fails_as_it_is_told_and_no_data_is_lost(tmp_path: Path) -> None:
-    code, said, path = qualify(tmp_path, "--candidate", "backport", "--suite", "recovery", "--seed", 1)
+    code, said, path = qualified(tmp_path, INVENTORY, "--candidate", "backport", "--suite", "recovery", "--seed", 1)
     files = turns_of(read_run(path))
     assert {record["fault"] for record in files.records} == {*LOGGED}, said[-3000:]
     for record in files.records:
@@ -91,7 +79,7 @@ def test_a_kernel_without_rules_leaves_every_trial_void_and_passes_none(tmp_path
         "trials:\n  - {fault: failed_abort, load: mine}\n  - {fault: busy, load: mine}\n",
         encoding="utf-8",
     )
-    code, said, path = qualify(tmp_path, "--candidate", "stable", "--suite", suite)
+    code, said, path = qualified(tmp_path, INVENTORY, "--candidate", "stable", "--suite", suite)
     records = turns_of(read_run(path)).records
     assert [record["outcome"] for record in records] == ["void", "void"], said[-3000:]
     assert all("error is not there" in record["reasons"][0] for record in records)
@@ -107,7 +95,7 @@ def test_an_expectation_that_is_wrong_on_purpose_fails(tmp_path: Path) -> None:
         "  - {fault: failed_abort, load: mine, expect: {recovery: 60s, stall: 1s}}\n",
         encoding="utf-8",
     )
-    code, said, path = qualify(tmp_path, "--candidate", "backport", "--suite", suite)
+    code, said, path = qualified(tmp_path, INVENTORY, "--candidate", "backport", "--suite", suite)
     reasons = {record["fault"]: record["reasons"] for record in turns_of(read_run(path)).records}
     assert [one for one in reasons["read_error"] if "I/Os failed, none may" in one], said[-3000:]
     assert [one for one in reasons["failed_abort"] if "slow recovery" in one]

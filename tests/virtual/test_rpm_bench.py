@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A virtual bench of the RPM kind: what it is like, that it can be measured, and the traps that it has."""
+"""Virtual benches of the RPM kind: what they are like, that they can be measured, and the traps that they have."""
 
 import json
 import random
@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -22,22 +23,11 @@ from tests.support.live_bench import REPOSITORY, discard, over_ssh, play, powere
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(7200)]
 
-INVENTORY = REPOSITORY / "inventories" / "virtual_rpm"
-STATE = REPOSITORY / ".cache" / "bench" / "vrpm"
 SUITE = REPOSITORY / "tests" / "virtual" / "gate" / "live.suite.yml"
-KMOD = REPOSITORY / "tests" / "virtual" / "guest" / "kmod.spec"
+SPECS = REPOSITORY / "tests" / "virtual" / "guest"
 needs_compiler = pytest.mark.skipif(
     not (shutil.which("make") and shutil.which("gcc")), reason="needs gcc and make on this machine"
 )
-
-
-def ask(line: str, data: bytes = b"") -> str:
-    """What a command prints on the bench."""
-    return over_ssh(STATE, "vrpm", f"export LC_ALL=C; {line}", data=data, limit_s=1200).strip()
-
-
-def saved() -> str:
-    return re.findall(r"^saved_entry=(.*)$", ask("grub2-editenv list"), re.MULTILINE)[0]
 
 
 # everything that a drop could leave changed: the loader's own modules are no file that anything writes
@@ -51,56 +41,104 @@ rpm -qa | sort
 """
 
 
-def provision(tmp_path: Path, drop: str) -> tuple[int, str]:
-    """Make the bench what a drop says; exit code and output."""
-    file = tmp_path / "drop.yml"
-    file.write_text(f"name: t\ndescription: of a test\n{drop}", encoding="utf-8")
-    # Ansible would send a module again to a bench that lost its power and comes up
-    words = ("-e", f"drop={file}", "-e", "prove_s=0", "-e", "ansible_ssh_retries=0")
-    return play(tmp_path / "log", INVENTORY, "provision.yml", *words)
+@dataclass(frozen=True)
+class Bench:
+    """The bench of one flavour."""
+
+    flavour: str
+
+    @property
+    def suse(self) -> bool:
+        return self.flavour == "rpm-suse"
+
+    @property
+    def host(self) -> str:
+        return "vsuse" if self.suse else "vrpm"
+
+    @property
+    def state(self) -> Path:
+        return REPOSITORY / ".cache" / "bench" / self.host
+
+    @property
+    def inventory(self) -> Path:
+        return REPOSITORY / "inventories" / f"virtual_{self.flavour.replace('-', '_')}"
+
+    def ask(self, line: str, data: bytes = b"") -> str:
+        """What a command prints on the bench."""
+        return over_ssh(self.state, self.host, f"export LC_ALL=C; {line}", data=data, limit_s=1200).strip()
+
+    def saved(self) -> str:
+        return re.findall(r"^saved_entry=(.*)$", self.ask("grub2-editenv list"), re.MULTILINE)[0]
+
+    def reset(self) -> str:
+        """The kernel that runs after a power cut."""
+        return reset(BenchPlaces.of(self.state), limit_s=600).kernel
+
+    def package(self, release: str) -> str:
+        """The package of a kernel in the repository."""
+        query = "[%{=NAME}-%{=VERSION}-%{=RELEASE} %{PROVIDENAME}\\n]"
+        rows = self.ask(f"rpm -qp --qf '{query}' /var/lib/bench-repository/kernel-*.rpm").splitlines()
+        return next(row.split()[0] for row in rows if row.endswith(f" kernel-uname-r({release})"))
+
+    def kernel_drop(self, release: str) -> str:
+        name, version, build = self.package(release).rsplit("-", 2)
+        return f"driver: {{kernel: {{package: {name.removesuffix('-core')}, version: {version}-{build}}}}}\n"
+
+    def provision(self, tmp_path: Path, drop: str) -> tuple[int, str]:
+        """Make the bench what a drop says; exit code and output."""
+        file = tmp_path / "drop.yml"
+        file.write_text(f"name: t\ndescription: of a test\n{drop}", encoding="utf-8")
+        # Ansible would send a module again to a bench that lost its power and comes up
+        words = ("-e", f"drop={file}", "-e", "prove_s=0", "-e", "ansible_ssh_retries=0")
+        return play(tmp_path / "log", self.inventory, "provision.yml", *words)
+
+    @contextmanager
+    def provisioning(self, tmp_path: Path, drop: str) -> Iterator[Future[tuple[int, str]]]:
+        """The same, while something else is done."""
+        with ThreadPoolExecutor(1) as pool:
+            yield pool.submit(self.provision, tmp_path, drop)
+
+    def restored(self, tmp_path: Path) -> str:
+        """What is there after the bench was restored."""
+        code, output = play(tmp_path / "log", self.inventory, "restore.yml")
+        assert code == 0, output[-3000:]
+        return self.ask(LOOK)
 
 
-@contextmanager
-def provisioning(tmp_path: Path, drop: str) -> Iterator[Future[tuple[int, str]]]:
-    """The same, while something else is done."""
-    with ThreadPoolExecutor(1) as pool:
-        yield pool.submit(provision, tmp_path, drop)
+@pytest.fixture(scope="module", params=["rpm", "rpm-suse"])
+def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    flavoured = Bench(request.param)
+    discard(flavoured.state)
+    flavoured.state.mkdir(parents=True)
+    with powered_on(tmp_path_factory.mktemp("power") / "log", flavoured.inventory):
+        yield flavoured
 
 
-def restored(tmp_path: Path) -> str:
-    """What is there after the bench was restored."""
-    code, output = play(tmp_path / "log", INVENTORY, "restore.yml")
-    assert code == 0, output[-3000:]
-    return ask(LOOK)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def powered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    discard(STATE)
-    STATE.mkdir(parents=True)
-    with powered_on(tmp_path_factory.mktemp("power") / "log", INVENTORY):
-        yield
+on_rpm = pytest.mark.parametrize("bench", ["rpm"], indirect=True)
+on_suse = pytest.mark.parametrize("bench", ["rpm-suse"], indirect=True)
 
 
 @pytest.fixture(scope="module")
-def kernels() -> list[str]:
+def kernels(bench: Bench) -> list[str]:
     """Releases in the bench's repository, oldest first: two with the same symbols, and a third."""
-    names = ask("rpm -qp --provides /var/lib/bench-repository/kernel-core-*.rpm")
+    names = bench.ask("rpm -qp --provides /var/lib/bench-repository/kernel-*.rpm")
     return re.findall(r"kernel-uname-r\((.*)\)", names)
 
 
 @pytest.fixture(scope="module")
-def kmod(kernels: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kmod(bench: Bench, kernels: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The driver of the root drive and of an adapter as a vendor's package for the running kernel, with a version."""
     folder, newer = tmp_path_factory.mktemp("kmod"), kernels[1]
     names = ["drivers/scsi/virtio_scsi.c", "drivers/scsi/sd.h", "drivers/scsi/scsi_logging.h"]
-    module = driver_sources(folder, names).module("virtio_scsi", "drop", more='MODULE_VERSION("1.0.1");\n')
-    ask("mkdir -p /root/drop && cat > /root/drop/virtio_scsi.ko", module.read_bytes())
-    ask("cat > /root/drop/kmod.spec", KMOD.read_bytes())
+    # without the mark of support SUSE's modprobe loads no module
+    more = 'MODULE_VERSION("1.0.1");\nMODULE_INFO(supported, "external");\n'
+    module = driver_sources(folder, names).module("virtio_scsi", "drop", more=more)
+    bench.ask("mkdir -p /root/drop && cat > /root/drop/virtio_scsi.ko", module.read_bytes())
+    bench.ask("cat > /root/drop/driver.spec", (SPECS / ("kmp.spec" if bench.suse else "kmod.spec")).read_bytes())
     build = f"--define 'uname {newer}' --define 'module virtio_scsi' --define 'override 1'"
-    ask(f"rpmbuild -bb --quiet {build} --define 'file /root/drop/virtio_scsi.ko' /root/drop/kmod.spec 2>&1")
-    file = folder / "kmod-virtio_scsi-1.0-1.x86_64.rpm"
-    words = ["ssh", "-F", STATE / "ssh_config", "vrpm", "cat /root/rpmbuild/RPMS/*/kmod-virtio_scsi-*.rpm"]
+    bench.ask(f"rpmbuild -bb --quiet {build} --define 'file /root/drop/virtio_scsi.ko' /root/drop/driver.spec 2>&1")
+    file = folder / ("virtio_scsi-kmp-amd64-1.0-1.x86_64.rpm" if bench.suse else "kmod-virtio_scsi-1.0-1.x86_64.rpm")
+    words = ["ssh", "-F", bench.state / "ssh_config", bench.host, f"cat /root/rpmbuild/RPMS/*/{file.name}"]
     file.write_bytes(subprocess.run(words, capture_output=True, check=True, timeout=300).stdout)
     return file
 
@@ -109,60 +147,57 @@ KINDS = [pytest.param("kernel", id="kernel"), pytest.param("kmod", marks=needs_c
 
 
 @pytest.fixture
-def drop(request: pytest.FixtureRequest, kind: str, kernels: list[str]) -> str:
+def drop(request: pytest.FixtureRequest, bench: Bench, kind: str, kernels: list[str]) -> str:
     """What a drop says: the newest kernel of the repository, or another driver for the running one."""
     if kind == "kmod":
         return f"driver: {{kmod: {{files: [{request.getfixturevalue('kmod')}], module: virtio_scsi}}}}\n"
-    version = package(kernels[-1]).removeprefix("kernel-core-")
-    return f"driver: {{kernel: {{package: kernel, version: {version}}}}}\n"
+    return bench.kernel_drop(kernels[-1])
 
 
-def package(release: str) -> str:
-    """The package of a kernel in the repository."""
-    return ask(
-        f"dnf -q repoquery --whatprovides 'kernel-uname-r({release})' --qf '%{{name}}-%{{version}}-%{{release}}'"
-    )
-
-
-def test_the_running_kernel_is_a_package_and_its_entry_is_the_default() -> None:
-    release = ask("uname -r")
-    assert ask(f"rpm -qf /lib/modules/{release}/vmlinuz").startswith("kernel-core-")
-    assert saved() == f"{ask('cat /etc/machine-id')}-{release}"
-    entry = ask(f"cat /boot/loader/entries/{saved()}.conf")
+@on_rpm
+def test_the_running_kernel_is_a_package_and_its_entry_is_the_default(bench: Bench) -> None:
+    release = bench.ask("uname -r")
+    assert bench.ask(f"rpm -qf /lib/modules/{release}/vmlinuz").startswith("kernel-core-")
+    assert bench.saved() == f"{bench.ask('cat /etc/machine-id')}-{release}"
+    entry = bench.ask(f"cat /boot/loader/entries/{bench.saved()}.conf")
     assert f"\nlinux /boot/vmlinuz-{release}\n" in entry
-    assert saved()[0].isalpha()
-    assert ask(f"rpm -V $(rpm -qf /lib/modules/{release}/vmlinuz)") == ""
+    assert bench.saved()[0].isalpha()
+    assert bench.ask(f"rpm -V $(rpm -qf /lib/modules/{release}/vmlinuz)") == ""
 
 
-def test_a_campaign_without_a_kernel_drop_finds_the_planted_difference(tmp_path: Path) -> None:
+def test_a_campaign_without_a_kernel_drop_finds_the_planted_difference(bench: Bench, tmp_path: Path) -> None:
     words = ["--baseline", "installed", "--candidate", "limited", "--suite", SUITE, "--profile", "quick"]
-    code, output = ran(tmp_path / "log", "storqual", "qualify", "-i", INVENTORY, *words, "--runs", tmp_path / "runs")
+    code, output = ran(
+        tmp_path / "log", "storqual", "qualify", "-i", bench.inventory, *words, "--runs", tmp_path / "runs"
+    )
     (verdict,) = (tmp_path / "runs").glob("*/verdict.json")
     assert (code, json.loads(verdict.read_text(encoding="utf-8"))["outcome"]) == (1, "FAIL"), output[-3000:]
 
 
-def test_a_kernel_rpm_makes_itself_the_default_and_leaves_it_dangling(kernels: list[str]) -> None:
-    before, older = saved(), kernels[0]
-    ask(f"dnf -q -y install {package(older)}")
-    assert saved() == f"{ask('cat /etc/machine-id')}-{older}"
-    assert ask(f"test -s /boot/initramfs-{older}.img && rpm -V {package(older)}") == ""
-    ask(f"dnf -q -y remove {package(older)}")
-    assert saved().endswith(older)
-    assert ask("ls /boot/loader/entries") == f"{before}.conf"
-    assert older not in ask("ls /boot")
-    assert ask(f"find /lib/modules/{older} -name vmlinuz 2>/dev/null || true") == ""
-    ask(f"grub2-set-default {before}")
+@on_rpm
+def test_a_kernel_rpm_makes_itself_the_default_and_leaves_it_dangling(bench: Bench, kernels: list[str]) -> None:
+    before, older = bench.saved(), kernels[0]
+    bench.ask(f"dnf -q -y install {bench.package(older)}")
+    assert bench.saved() == f"{bench.ask('cat /etc/machine-id')}-{older}"
+    assert bench.ask(f"test -s /boot/initramfs-{older}.img && rpm -V {bench.package(older)}") == ""
+    bench.ask(f"dnf -q -y remove {bench.package(older)}")
+    assert bench.saved().endswith(older)
+    assert bench.ask("ls /boot/loader/entries") == f"{before}.conf"
+    assert older not in bench.ask("ls /boot")
+    assert bench.ask(f"find /lib/modules/{older} -name vmlinuz 2>/dev/null || true") == ""
+    bench.ask(f"grub2-set-default {before}")
 
 
-def test_dnf_ends_well_without_an_initramfs_where_a_plugin_fails(kernels: list[str]) -> None:
-    before, older = saved(), kernels[0]
+@on_rpm
+def test_dnf_ends_well_without_an_initramfs_where_a_plugin_fails(bench: Bench, kernels: list[str]) -> None:
+    before, older = bench.saved(), kernels[0]
     plugin = "/etc/kernel/install.d/30-fails.install"
-    ask(f"printf '#!/bin/sh\\nexit 1\\n' > {plugin} && chmod 755 {plugin}")
-    assert "Complete!" in ask(f"dnf -y install {package(older)}")
-    assert saved().endswith(older)
-    assert f"initramfs-{older}" not in ask("ls /boot")
-    ask(f"rm {plugin} && kernel-install add {older} /lib/modules/{older}/vmlinuz && grub2-set-default {before}")
-    assert f"initramfs-{older}.img" in ask("ls /boot")
+    bench.ask(f"printf '#!/bin/sh\\nexit 1\\n' > {plugin} && chmod 755 {plugin}")
+    assert "Complete!" in bench.ask(f"dnf -y install {bench.package(older)}")
+    assert bench.saved().endswith(older)
+    assert f"initramfs-{older}" not in bench.ask("ls /boot")
+    bench.ask(f"rm {plugin} && kernel-install add {older} /lib/modules/{older}/vmlinuz && grub2-set-default {before}")
+    assert f"initramfs-{older}.img" in bench.ask("ls /boot")
 
 
 TRIAL = """
@@ -178,46 +213,85 @@ grub2-reboot storqual-trial
 """
 
 
-def test_a_trial_entry_boots_once_and_the_saved_entry_after_it(kernels: list[str]) -> None:
-    older, before = kernels[0], (saved(), ask("uname -r"))
-    ask(TRIAL.format(release=older))
-    assert reset(BenchPlaces.of(STATE), limit_s=600).kernel == older
-    assert "storqual.trial=1 panic=5" in ask("cat /proc/cmdline")
+@on_rpm
+def test_a_trial_entry_boots_once_and_the_saved_entry_after_it(bench: Bench, kernels: list[str]) -> None:
+    older, before = kernels[0], (bench.saved(), bench.ask("uname -r"))
+    bench.ask(TRIAL.format(release=older))
+    assert bench.reset() == older
+    assert "storqual.trial=1 panic=5" in bench.ask("cat /proc/cmdline")
     # GRUB forgot it before the kernel ran
-    assert "next_entry=\n" in ask("grub2-editenv list") + "\n"
-    assert reset(BenchPlaces.of(STATE), limit_s=600).kernel == before[1]
-    assert "storqual.trial" not in ask("cat /proc/cmdline")
-    assert saved() == before[0]
-    ask(": > /boot/grub2/custom.cfg")
+    assert "next_entry=\n" in bench.ask("grub2-editenv list") + "\n"
+    assert bench.reset() == before[1]
+    assert "storqual.trial" not in bench.ask("cat /proc/cmdline")
+    assert bench.saved() == before[0]
+    bench.ask(": > /boot/grub2/custom.cfg")
 
 
-def test_a_kernel_of_the_repository_is_tried_once_and_leaves_no_trace(kernels: list[str], tmp_path: Path) -> None:
-    backport, before = kernels[-1], ask(LOOK)
-    version = package(backport).removeprefix("kernel-core-")
-    drop = f"driver: {{kernel: {{package: kernel, version: {version}}}}}\n"
-    code, output = provision(tmp_path, drop)
-    assert (code, ask("uname -r")) == (0, backport), output[-3000:]
-    assert saved() in before
+def test_a_kernel_of_the_repository_is_tried_once_and_leaves_no_trace(
+    bench: Bench, kernels: list[str], tmp_path: Path
+) -> None:
+    backport, before, running = kernels[-1], bench.ask(LOOK), bench.ask("uname -r")
+    drop = bench.kernel_drop(backport)
+    code, output = bench.provision(tmp_path, drop)
+    assert (code, bench.ask("uname -r")) == (0, backport), output[-3000:]
+    # by its name, also where the first entry of the menu was the default
+    assert running in bench.saved()
     # a kernel that panics at its start has the bench back by itself, without a trace in the loader
-    code, output = provision(tmp_path, f"{drop}virtual: {{panic_at_boot: true}}\n")
+    code, output = bench.provision(tmp_path, f"{drop}virtual: {{panic_at_boot: true}}\n")
     assert code != 0
     assert f"kernel {backport} did not start in its trial boot" in output
-    assert ask("uname -r") != backport
-    assert restored(tmp_path) == before
+    assert bench.ask("uname -r") != backport
+    assert bench.restored(tmp_path) == before
 
 
-def test_no_power_cut_while_a_trial_is_armed_boots_what_is_not_proven(kernels: list[str], tmp_path: Path) -> None:
+LATEST = "s/^multiversion.kernels.*/multiversion.kernels = latest,running/"
+
+
+@on_suse
+def test_a_purge_of_old_kernels_waits_for_the_end_of_a_trial(
+    bench: Bench, kernels: list[str], tmp_path: Path
+) -> None:
+    """It would remove the kernel that the bench came with, which is neither the newest nor the one on trial."""
+    older, running, newest = kernels
+    menu = bench.ask("cat /boot/grub2/grub.cfg")
+    bench.ask(f"zypper -n install {bench.package(newest)}; sed -i '{LATEST}' /etc/zypp/zypp.conf")
+    assert bench.ask("readlink /boot/vmlinuz; ls /boot/do_purge_kernels").split()[0] == f"vmlinuz-{newest}"
+    # the new kernel comes first
+    assert re.findall(r"/boot/vmlinuz-(\S+)", bench.ask("cat /boot/grub2/grub.cfg"))[0] == newest
+    entry = re.findall(rf"'(gnulinux-(?:advanced-|{running}-)[^']*)'", menu)
+    bench.ask(f"grub2-set-default '{entry[0]}>{entry[1]}'")
+    before = bench.ask(LOOK)
+    code, output = bench.provision(tmp_path, bench.kernel_drop(older))
+    assert (code, bench.ask("uname -r")) == (0, older), output[-3000:]
+    packages = set(map(bench.package, kernels))
+    assert {line.removesuffix(".x86_64") for line in bench.ask("rpm -qa 'kernel-*'").splitlines()} == packages
+    assert bench.ask("ls /boot/do_purge_kernels 2>/dev/null || true") == ""
+    # the mark that was there is there again
+    assert bench.restored(tmp_path) == before
+    # and without a trial the service does remove what its settings do not keep
+    bench.ask(f"zypper -n install --oldpackage {bench.package(older)}; sync")
+    assert bench.reset() == running
+    bench.ask("systemctl is-system-running --wait || true")
+    assert bench.package(older) not in bench.ask("rpm -qa")
+    bench.ask(f"rpm -e {bench.package(newest)}; grub2-editenv - unset saved_entry")
+    assert bench.ask("cat /boot/grub2/grub.cfg") == menu
+
+
+@on_rpm
+def test_no_power_cut_while_a_trial_is_armed_boots_what_is_not_proven(
+    bench: Bench, kernels: list[str], tmp_path: Path
+) -> None:
     """The candidate is the newest kernel, which is what boots where a default names nothing."""
-    newest, before = kernels[-1], saved()
-    ask(f"dnf -q -y install {package(newest)} && grub2-set-default {before} && sync")
-    look = ask(LOOK)
-    arming = Arming(STATE, "vrpm", newest, "/boot/grub2", tmp_path)
+    newest, before = kernels[-1], bench.saved()
+    bench.ask(f"dnf -q -y install {bench.package(newest)} && grub2-set-default {before} && sync")
+    look = bench.ask(LOOK)
+    arming = Arming(bench.state, bench.host, newest, "/boot/grub2", tmp_path)
     try:
         cut_while_arming(arming, before)
     finally:
         arming.end()
-    assert ask(LOOK) == look
-    ask(f"dnf -q -y remove {package(newest)} && grub2-set-default {before}")
+    assert bench.ask(LOOK) == look
+    bench.ask(f"dnf -q -y remove {bench.package(newest)} && grub2-set-default {before}")
 
 
 LIMITS = {"kernel": 270, "kmod": 360}
@@ -227,40 +301,43 @@ LIMITS = {"kernel": 270, "kmod": 360}
 @pytest.mark.parametrize(("slower", "expected"), [(False, (0, "PASS")), (True, (1, "FAIL"))], ids=["same", "slow"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_drop_is_judged_in_a_campaign_and_leaves_no_trace(
-    tmp_path: Path, kind: str, drop: str, slower: bool, expected: tuple[int, str]
+    bench: Bench, tmp_path: Path, kind: str, drop: str, slower: bool, expected: tuple[int, str]
 ) -> None:
-    before, candidate = ask(LOOK), tmp_path / "candidate.yml"
+    before, candidate = bench.ask(LOOK), tmp_path / "candidate.yml"
     limit = f"virtual: {{iops_limit: {{all: {LIMITS[kind]}}}}}\n" if slower else ""
     candidate.write_text(f"name: candidate\ndescription: of a test\n{drop}{limit}", encoding="utf-8")
     words = ["--baseline", "installed", "--candidate", candidate, "--suite", SUITE, "--profile", "quick"]
     words += ["--adapters", {"kernel": "fusion", "kmod": "vscsi"}[kind], "--runs", tmp_path / "runs"]
-    code, output = ran(tmp_path / "log", "storqual", "qualify", "-i", INVENTORY, *words)
+    code, output = ran(tmp_path / "log", "storqual", "qualify", "-i", bench.inventory, *words)
     (verdict,) = (tmp_path / "runs").glob("*/verdict.json")
     assert (code, json.loads(verdict.read_text(encoding="utf-8"))["outcome"]) == expected, output[-3000:]
-    assert ask(LOOK) == before
+    assert bench.ask(LOOK) == before
 
 
+@on_rpm
 @pytest.mark.parametrize("kind", KINDS)
-def test_at_each_moment_of_a_trial_its_loader_finds_the_old_system(tmp_path: Path, kind: str, drop: str) -> None:
+def test_at_each_moment_of_a_trial_its_loader_finds_the_old_system(
+    bench: Bench, tmp_path: Path, kind: str, drop: str
+) -> None:
     """By default kernel and initramfs as they were, whatever scripts of packages do; once a trial that is whole."""
-    before, seen = ask(LOOK), [what_boots(STATE, tmp_path, "/boot/grub2")]
+    before, seen = bench.ask(LOOK), [what_boots(bench.state, tmp_path, "/boot/grub2")]
     drawn = random.Random(kind)
 
     def look(work: Future[tuple[int, str]]) -> tuple[int, str]:
         while not work.done():
             # a moment is drawn; there is nothing to await
             time.sleep(drawn.uniform(0.0, 6.0))
-            seen.append(what_boots(STATE, tmp_path, "/boot/grub2"))
+            seen.append(what_boots(bench.state, tmp_path, "/boot/grub2"))
         return work.result()
 
-    with provisioning(tmp_path, drop) as work:
+    with bench.provisioning(tmp_path, drop) as work:
         code, output = look(work)
     assert code == 0, output[-3000:]
-    words = ask("cat /proc/cmdline")
+    words = bench.ask("cat /proc/cmdline")
     with ThreadPoolExecutor(1) as pool:
-        code, output = look(pool.submit(play, tmp_path / "log", INVENTORY, "restore.yml"))
+        code, output = look(pool.submit(play, tmp_path / "log", bench.inventory, "restore.yml"))
     assert code == 0, output[-3000:]
-    assert ask(LOOK) == before
+    assert bench.ask(LOOK) == before
     assert {boots.default for boots in seen} == {seen[0].default}
     assert not [boots for boots in seen if "storqual.trial=" in boots.default_words]
     trials = [boots for boots in seen if boots.once]
@@ -270,72 +347,78 @@ def test_at_each_moment_of_a_trial_its_loader_finds_the_old_system(tmp_path: Pat
     print(f"{kind}: {len(seen)} moments, {len(trials)} of them with a trial ordered")
 
 
+@on_rpm
 @pytest.mark.parametrize("kind", KINDS)
-def test_after_a_power_cut_at_any_moment_of_a_trial_the_old_system_runs(tmp_path: Path, kind: str, drop: str) -> None:
+def test_after_a_power_cut_at_any_moment_of_a_trial_the_old_system_runs(
+    bench: Bench, tmp_path: Path, kind: str, drop: str
+) -> None:
     def system() -> tuple[str, str]:
         # Debian's own build says neither version nor srcversion
-        return ask("uname -r"), ask("cat /sys/module/virtio_scsi/version 2>/dev/null || true")
+        return bench.ask("uname -r"), bench.ask("cat /sys/module/virtio_scsi/version 2>/dev/null || true")
 
-    before, old, drawn = ask(LOOK), system(), random.Random(kind)
+    before, old, drawn = bench.ask(LOOK), system(), random.Random(kind)
     for number in range(CUTS):
-        with provisioning(tmp_path, drop) as work:
+        with bench.provisioning(tmp_path, drop) as work:
             # a moment is drawn; there is nothing to await
             time.sleep(drawn.uniform(5.0, 300.0))
-            reset(BenchPlaces.of(STATE), limit_s=600)
+            bench.reset()
             code, _ = work.result()
-        words = ask("cat /proc/cmdline")
+        words = bench.ask("cat /proc/cmdline")
         if "storqual.trial=" in words:
             # it was ordered, and is booted once
-            reset(BenchPlaces.of(STATE), limit_s=600)
-            words = ask("cat /proc/cmdline")
+            bench.reset()
+            words = bench.ask("cat /proc/cmdline")
         assert (system(), "storqual.trial=" in words) == (old, False), number
         print(f"{kind}: cut {number}, provision.yml ended with {code}")
-    assert restored(tmp_path) == before
+    assert bench.restored(tmp_path) == before
 
 
 @needs_compiler
 def test_a_driver_package_drives_its_adapter_and_leaves_no_trace(
-    kernels: list[str], kmod: Path, tmp_path: Path
+    bench: Bench, kernels: list[str], kmod: Path, tmp_path: Path
 ) -> None:
-    before = ask(LOOK)
-    code, output = provision(tmp_path, f"driver: {{kmod: {{files: [{kmod}], module: virtio_scsi}}}}\n")
+    if bench.suse:
+        bench.ask(f"zypper -n install --oldpackage {bench.package(kernels[0])}; rm /boot/do_purge_kernels")
+    before = bench.ask(LOOK)
+    code, output = bench.provision(tmp_path, f"driver: {{kmod: {{files: [{kmod}], module: virtio_scsi}}}}\n")
     assert code == 0, output[-3000:]
-    assert ask("cat /sys/module/virtio_scsi/version") == "1.0.1"
+    assert bench.ask("cat /sys/module/virtio_scsi/version") == "1.0.1"
     # its scripts have linked it into the other kernel, which is not under test
-    assert ask("find /lib/modules -type l") == ""
-    changed = set(ask(LOOK).splitlines()) ^ set(before.splitlines())
+    assert bench.ask("find /lib/modules -type l") == ""
+    changed = set(bench.ask(LOOK).splitlines()) ^ set(before.splitlines())
     assert not [line for line in changed if "/boot/" in line or kernels[0] in line]
-    assert restored(tmp_path) == before
+    assert bench.restored(tmp_path) == before
 
 
+@on_rpm
 @needs_compiler
 def test_a_kmod_rpm_reaches_the_other_kernel_and_wins_there_by_its_override_only(
-    kernels: list[str], tmp_path: Path
+    bench: Bench, kernels: list[str], tmp_path: Path
 ) -> None:
     older, newer, _ = kernels
-    ask("echo 'drivers+=\" scsi_debug \"' > /etc/dracut.conf.d/drop.conf")
+    bench.ask("echo 'drivers+=\" scsi_debug \"' > /etc/dracut.conf.d/drop.conf")
     for release in (older, newer):
-        ask(f"dracut --force --quiet --kver {release} /boot/initramfs-{release}.img")
+        bench.ask(f"dracut --force --quiet --kver {release} /boot/initramfs-{release}.img")
     sources = driver_sources(
         tmp_path, ["drivers/scsi/scsi_debug.c", "drivers/scsi/sd.h", "drivers/scsi/scsi_logging.h"]
     )
     module = sources.module(
         "scsi_debug", "drop", more="int storqual_drop(void);\nint storqual_drop(void) { return 1; }\n"
     )
-    ask("mkdir -p /root/drop && cat > /root/drop/scsi_debug.ko", module.read_bytes())
-    ask("cat > /root/drop/kmod.spec", KMOD.read_bytes())
+    bench.ask("mkdir -p /root/drop && cat > /root/drop/scsi_debug.ko", module.read_bytes())
+    bench.ask("cat > /root/drop/kmod.spec", (SPECS / "kmod.spec").read_bytes())
     images = f"sha256sum /boot/initramfs-{older}.img /boot/initramfs-{newer}.img"
     wins = f"modinfo -k {older} -F filename scsi_debug"
     for override in (0, 1):
         build = f"--define 'uname {newer}' --define 'module scsi_debug' --define 'override {override}'"
-        ask(f"rpmbuild -bb --quiet {build} --define 'file /root/drop/scsi_debug.ko' /root/drop/kmod.spec 2>&1")
-        before = ask(images).splitlines()
-        ask("rpm -i /root/rpmbuild/RPMS/*/kmod-scsi_debug-*.rpm 2>&1")
+        bench.ask(f"rpmbuild -bb --quiet {build} --define 'file /root/drop/scsi_debug.ko' /root/drop/kmod.spec 2>&1")
+        before = bench.ask(images).splitlines()
+        bench.ask("rpm -i /root/rpmbuild/RPMS/*/kmod-scsi_debug-*.rpm 2>&1")
         link = f"/lib/modules/{older}/weak-updates/scsi_debug/scsi_debug.ko"
-        assert ask(f"readlink {link}") == f"/lib/modules/{newer}/extra/scsi_debug/scsi_debug.ko"
-        assert ("weak-updates" in ask(wins)) == bool(override)
+        assert bench.ask(f"readlink {link}") == f"/lib/modules/{newer}/extra/scsi_debug/scsi_debug.ko"
+        assert ("weak-updates" in bench.ask(wins)) == bool(override)
         # the kernel that nobody tests has another initramfs where its driver is another one
-        changed = [was != now for was, now in zip(before, ask(images).splitlines(), strict=True)]
+        changed = [was != now for was, now in zip(before, bench.ask(images).splitlines(), strict=True)]
         assert changed == [bool(override), True]
-        ask("rpm -e kmod-scsi_debug 2>&1")
-        assert ask(f"ls -d {link} 2>/dev/null || true") == ""
+        bench.ask("rpm -e kmod-scsi_debug 2>&1")
+        assert bench.ask(f"ls -d {link} 2>/dev/null || true") == ""

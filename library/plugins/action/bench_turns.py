@@ -92,7 +92,7 @@ class ActionModule(BenchAction):
                     streamed=partial(self._run_streamed, run, bench, batch),
                 )
             )
-            for wrong in notify_witness(run, bench):
+            for wrong in notify_witness(run, {str(self._variables.get("storqual_witness"))}, bench):
                 display.warning(f"{bench}: {wrong}")
             going_on = result.get("outcome") == "done" and not result.get("failed")
             batch = self._following(run, bench, batch) if going_on else None

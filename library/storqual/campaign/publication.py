@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from storqual.base.text import terminal_text
-from storqual.checks.own import to_run_again
+from storqual.checks.own import own_labs, own_witnesses, to_run_again
 from storqual.inputs import WAIVERS, beside_inventory, load_suite
 from storqual.inputs.policy import Gate
 from storqual.inputs.shape import raise_all
@@ -20,10 +20,9 @@ from storqual.report import build_report
 from storqual.report.export import write_ocp
 from storqual.report.material import metrics_to_read, read_material
 from storqual.robot_library import publish_suites
-from storqual.run import append_event, finish_run, is_signed, read_run, read_run_json
+from storqual.run import append_event, finish_run, is_signed, read_run
 from storqual.run.closing import close_run, is_closed
 from storqual.run.evidence import record_published
-from storqual.run.layout import is_inside_run
 from storqual.run.measurements import Measurements, measurements
 from storqual.run.turns import turns_of
 from storqual.witness import notify_witness
@@ -102,21 +101,18 @@ def report(run: Path, verdict: Mapping[str, Any], measured: Measurements) -> Pub
 
 def _notify(run: Path) -> None:
     """Tell the witness what it was not told yet; one that cannot be reached stops nothing, and the run says so."""
-    for wrong in notify_witness(run):
+    for wrong in notify_witness(run, own_witnesses(read_run(run))):
         click.echo(terminal_text(f"storqual: warning: {wrong}"), err=True)
 
 
 def waivers_for(run: Path, file: Path | None) -> Path | None:
     """The waivers to publish `run` with: `file`, else those of its verdict when it has one, else the lab's own.
 
-    The lab's own are `waivers.yml` beside the inventory that the run was planned from, in the folder that the plan
-    recorded; a file in a run directory is nobody's. What the lab changes later changes no verdict by itself.
+    The lab's own are `waivers.yml` beside the inventory that this user planned the run from; a run that somebody
+    else planned names no lab. What the lab changes later changes no verdict by itself.
     """
     if file is not None:
         return file
     if is_recorded(run):
         return kept_waivers(run)
-    folders = map(Path, read_run_json(run).get("lab") or ())
-    return beside_inventory(
-        WAIVERS, [folder for folder in folders if folder.is_absolute() and not is_inside_run(folder / WAIVERS)]
-    )
+    return beside_inventory(WAIVERS, own_labs(read_run(run)))

@@ -10,7 +10,7 @@ import json
 import os
 import resource
 import subprocess
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
@@ -184,8 +184,12 @@ def _below(folder: Path) -> Iterator[Path]:
         yield from sorted(folder.glob(pattern))
 
 
-def allow_checks(run: Run, files: Sequence[Path], inventories: Sequence[str] = ()) -> None:
+def allow_checks(
+    run: Run, files: Sequence[Path], inventories: Sequence[str] = (), witnesses: Iterable[str] = ()
+) -> None:
     """Record that this user means these files by the checks that the run was planned with, from these `inventories`.
+
+    `witnesses` are the places that this user lets be told of the run.
 
     Raises BadInputError for each that is not one of them, StorqualError where the record cannot be written.
     """
@@ -201,11 +205,12 @@ def allow_checks(run: Run, files: Sequence[Path], inventories: Sequence[str] = (
     if problems:
         raise BadInputError(problems)
     sources = {name: name if "," in name else str(Path(name).absolute()) for name in inventories}
-    if files or sources:
-        # without checks the record only spares whoever resumes the run the option -i
+    addresses = {address: address for address in witnesses}
+    if files or sources or addresses:
+        # without checks the record only spares whoever resumes or publishes the run some options
         with suppress(*([] if files else [StorqualError])):
             record = {"inventories": sources or _recorded(run, "inventories"), "checks": allowed}
-            write_json(_record(run), record)
+            write_json(_record(run), {**record, "witnesses": {**_recorded(run, "witnesses"), **addresses}})
 
 
 def planned_inventories(run: Run) -> tuple[str, ...]:
@@ -215,6 +220,16 @@ def planned_inventories(run: Run) -> tuple[str, ...]:
         reason = "this run was planned by another user or on another machine, so its inventory is not used"
         raise BadInputError([f"{run.path}: {reason}; name your own with -i"])
     return sources
+
+
+def own_witnesses(run: Run) -> tuple[str, ...]:
+    """The places that this user lets be told of the run, whatever run.json names."""
+    return tuple(_recorded(run, "witnesses"))
+
+
+def own_labs(run: Run) -> tuple[Path, ...]:
+    """The inventories that this user planned the run from; none for a run of somebody else."""
+    return tuple(Path(name) for name in _recorded(run, "inventories").values() if "," not in str(name))
 
 
 CORRECT = "correct the file, then: storqual publish RUN --checks FILE"

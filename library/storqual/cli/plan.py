@@ -40,6 +40,7 @@ def plan_command(campaign: Campaign, *, dry_run: bool, resume: Path | None, as_j
     from storqual.checks.own import allow_checks
     from storqual.plan.make import check_resume
     from storqual.run import read_run
+    from storqual.witness import witness_addresses
 
     if resume is not None:
         done = check_resume(resume, record=not dry_run)
@@ -52,7 +53,8 @@ def plan_command(campaign: Campaign, *, dry_run: bool, resume: Path | None, as_j
         planned = plan(request, campaign.runs.resolve(), write=not dry_run)
         answer = planned.to_json()
         if planned.path is not None:
-            allow_checks(read_run(planned.path), request.checks, campaign.inventories)
+            made = read_run(planned.path)
+            allow_checks(made, request.checks, campaign.inventories, witness_addresses(made.document).values())
             answer["benches"] = {
                 name: {**answer["benches"][name], **bench} for name, bench in _benches(planned.path).items()
             }

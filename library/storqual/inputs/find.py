@@ -25,15 +25,6 @@ def beside_inventory(name: str, inventories: Sequence[Path]) -> Path | None:
     return next((path for path in beside if os.path.lexists(path)), None)
 
 
-def lab_folders(inventories: Sequence[str | Path]) -> list[str]:
-    """The folders in which the inventories lie, where the lab keeps its gate and its waivers; absolute.
-
-    A run records them: what `waivers.yml` means must not hang on the folder in which somebody publishes it.
-    """
-    sources = [Path(source).absolute() for source in inventories]
-    return list(dict.fromkeys(str(path if path.is_dir() else path.parent) for path in sources if path.exists()))
-
-
 def find_drop(name: str, inventories: Sequence[Path]) -> Path:
     """`<inventory>/drops/<name>.yml`; a name with `/` is a path. Raises BadInputError that lists what there is."""
     if "/" in name:

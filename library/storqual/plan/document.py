@@ -9,7 +9,6 @@ from typing import Any
 
 from storqual import __version__
 from storqual.inputs.drop import Drop
-from storqual.inputs.find import lab_folders
 from storqual.inputs.product import product_files
 from storqual.inputs.suite import Profile, Suite
 from storqual.plan.bench_plan import BenchPlan
@@ -78,7 +77,6 @@ def run_document(
     decided = profile.until == "decided" and bool(measured)
     return {
         "inventories": [str(source) for source in request.inventories],
-        "lab": lab_folders(request.inventories),
         "suite": {
             "name": read.suite.name,
             "profile": profile_name,

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from storqual.base.files import NoJsonError, parse_json
+from storqual.base.files import parse_json
 from storqual.run.events import append_event, append_event_locked, iter_events
 from storqual.run.files import LIMITS, read_lines, read_object
 from storqual.run.layout import BATCHES, EVENTS, RAW, SAMPLES, append_lines, dump_line, locked, sha256_of, write_bytes
@@ -64,15 +64,9 @@ def read_batch(run: Path, batch: str) -> dict[str, Any]:
     """The batch file `block` of a run. Raises BadInputError when it was never planned, StorqualError for no batch."""
     name = f"{BATCHES}/{checked_name(batch, 'block', most=2 * MOST)}.json"
     try:
-        planned = read_object(run, name)
-        _ = planned["run"], [turn["id"] for turn in planned["turns"]]
+        return read_object(run, name)
     except OSError:
         raise BadInputError([f"{run / name}: no such batch; expected one that `storqual next` named"]) from None
-    except NoJsonError:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise StorqualError(f"{run / name}: this is no batch ({problem!r}); the run directory is damaged") from None
-    return planned
 
 
 def collect(run: Path, batch: str, spool: str, *, lost: str | None = None) -> Collected:

@@ -1,18 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of event that a run's chain may have: the fields of each, who writes it, and when it may be written.
+"""The kinds of event that a run's chain may have: the fields of each, who writes it, and when it may be written."""
 
-A shape is the name of a type, a list with the shape of its items, or a mapping: `{"*": shape}` has any keys, `{"+":
-shape}` at least one, another one only those that it names. A key with `?` behind it may be missing or null; `"..."`
-means that others write more into a mapping than anybody reads.
-"""
-
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from enum import Enum
 from typing import Any
 
-Shape = str | Sequence["Shape"] | Mapping[str, "Shape"]
+from storqual.run.shapes import Shape, short_value, wrong_values
 
 OUTCOMES = ("PASS", "MARGINAL", "FAIL", "INCONCLUSIVE", "ERROR", "SKIPPED")
 CHECK_SOURCES = ("pytest", "robot")
@@ -68,12 +62,7 @@ _SESSION: Shape = {
     "blocks": ["name"],
     "purpose?": "text",
 }
-_FINISHED: Mapping[str, Shape] = {
-    "outcome": "name",
-    "sha256": "sha256",
-    "boot_id?": "text",
-    "end": {"disks": _DISKS},
-}
+_FINISHED: Mapping[str, Shape] = {"outcome": "name", "sha256": "sha256", "boot_id?": "text", "end": {"disks": _DISKS}}
 _HUNG: Mapping[str, Shape] = {**_ON_BENCH, "arm": "name", "block?": "name", "turn?": "name"}
 _WITNESS: Mapping[str, Shape] = {"bench": "name", "block": "name", "place": "name", "sha256": "sha256"}
 
@@ -156,9 +145,7 @@ EVENT_KINDS: Mapping[str, EventKind] = {
         {"bench": "name", "text": "text", "session?": "text", "arm?": "text", "sources?": {"*": "flag"}},
         recorded=True,
     ),
-    "recovery_step": _campaign(
-        {**_HUNG, "step": "name", "seconds": "number", "text": "text", "evidence?": "text"},
-    ),
+    "recovery_step": _campaign({**_HUNG, "step": "name", "seconds": "number", "text": "text", "evidence?": "text"}),
     "bench_hung": _campaign({**_HUNG, "ended_by": "text", "seconds": "number", "text": "text"}, recorded=True),
     "console_started": _campaign({"bench": "name", "console": "text", "from": "count"}),
     "console_kept": _campaign(
@@ -172,13 +159,7 @@ EVENT_KINDS: Mapping[str, EventKind] = {
     ),
     "unplugged": _campaign({"bench": "name", "drive": "name"}),
     "power_step": _campaign(
-        {
-            "bench": "name",
-            "backend?": "name",
-            "action": "state|off|on|cycle",
-            "answer": "text",
-            "evidence": "text",
-        }
+        {"bench": "name", "backend?": "name", "action": "state|off|on|cycle", "answer": "text", "evidence": "text"}
     ),
     "power_switched": _campaign(
         {
@@ -229,107 +210,20 @@ FINISHED: Mapping[str, str] = {"block_finished": "block", "turn_finished": "turn
 STORED: Mapping[str, Shape] = {"time": "time", "kind": "name", "previous": "sha256"}
 """What the store writes into every event."""
 
-_MOST = 1 << 63
-
-
-def _is_number(value: object) -> bool:
-    # NaN is in no range, and a whole number may be too long for a float
-    return isinstance(value, int | float) and not isinstance(value, bool) and -_MOST < value < _MOST
-
-
-def _is_time(value: object) -> bool:
-    try:
-        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
-    except ValueError:
-        return False
-
-
-_TYPES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "any": (lambda _: True, "anything"),
-    "text": (lambda value: isinstance(value, str), "text"),
-    "name": (lambda value: isinstance(value, str) and value != "", "text that is not empty"),
-    "flag": (lambda value: isinstance(value, bool), "true or false"),
-    "number": (_is_number, "a number"),
-    "count": (lambda value: type(value) is int and 0 <= value < _MOST, "a whole number from 0"),
-    "positive": (lambda value: type(value) is int and 0 < value < _MOST, "a whole number from 1"),
-    "sha256": (
-        lambda value: isinstance(value, str) and len(value) == 64 and set(value) <= set("0123456789abcdef"),
-        "64 hexadecimal digits",
-    ),
-    "time": (_is_time, "a time with its zone (ISO 8601)"),
-}
-
 
 def event_problems(kind: object, fields: Mapping[str, Any]) -> list[str]:
     """What is wrong with an event of this kind, a sentence each; `fields` are those that the store does not write."""
     event_kind = EVENT_KINDS.get(kind) if isinstance(kind, str) else None
     if event_kind is None:
-        return [f"event: found kind {_short(kind)}, expected one of {', '.join(EVENT_KINDS)}"]
-    return [f"event {kind}: {problem}" for problem in _problems(event_kind.fields, fields, "")]
+        return [f"event: found kind {short_value(kind)}, expected one of {', '.join(EVENT_KINDS)}"]
+    return [f"event {kind}: {problem}" for problem in wrong_values(event_kind.fields, fields)]
 
 
 def line_problems(line: object) -> list[str]:
     """What is wrong with a line of a chain, parsed."""
     if not isinstance(line, dict):
-        return [f"event: found {_short(line)}, expected a mapping"]
+        return [f"event: found {short_value(line)}, expected a mapping"]
     stored = {name: line[name] for name in STORED if name in line}
     fields = {name: value for name, value in line.items() if name not in STORED}
-    problems = [f"event: {problem}" for problem in _problems(STORED, stored, "")]
+    problems = [f"event: {problem}" for problem in wrong_values(STORED, stored)]
     return [*problems, *event_problems(line.get("kind"), fields)]
-
-
-def _problems(shape: Shape, value: object, where: str) -> Iterator[str]:
-    name = f"{where}: " if where else ""
-    if isinstance(shape, str):
-        yield from (f"{name}{problem}" for problem in _type_problems(shape, value))
-    elif isinstance(shape, Mapping):
-        if not isinstance(value, Mapping):
-            yield f"{name}found {_short(value)}, expected a mapping"
-        else:
-            yield from _keys(shape, value, f"{where}." if where else "")
-    elif not isinstance(value, list):
-        yield f"{name}found {_short(value)}, expected a list"
-    else:
-        for number, item in enumerate(value):
-            yield from _problems(shape[0], item, f"{where}[{number}]")
-
-
-def _type_problems(shape: str, value: object) -> Iterator[str]:
-    if shape in _TYPES:
-        fits, expected = _TYPES[shape]
-        if not fits(value):
-            yield f"found {_short(value)}, expected {expected}"
-    elif value not in shape.split("|"):
-        yield f"found {_short(value)}, expected one of {', '.join(shape.split('|'))}"
-
-
-def _keys(shape: Mapping[str, Shape], value: Mapping[str, Any], where: str) -> Iterator[str]:
-    if "*" in shape or "+" in shape:
-        (inner,) = shape.values()
-        if "+" in shape and not value:
-            yield f"{where.removesuffix('.')}: found nothing, expected at least one entry"
-        for key, item in value.items():
-            yield from _problems(inner, item, f"{where}{_key(key)}")
-        return
-    fields = {key.removesuffix("?"): key for key in shape}
-    for name, key in fields.items():
-        if name == "...":
-            continue
-        item = value.get(name)
-        if item is None:
-            if not key.endswith("?"):
-                yield f"{where}{name}: is missing"
-        else:
-            yield from _problems(shape[key], item, f"{where}{name}")
-    if "..." not in shape:
-        expected = ", ".join(fields) or "no field"
-        yield from (f"{where}{_key(key)}: is not known, expected {expected}" for key in value if key not in fields)
-
-
-def _key(key: object) -> str:
-    return str(key)[:60]
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

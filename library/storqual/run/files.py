@@ -27,6 +27,7 @@ from storqual.base.files import (
     size_problem,
 )
 from storqual.base.text import visible_text
+from storqual.run.shapes import shape_problem
 from storqual_core.kit.errors import StorqualError
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -103,15 +104,20 @@ _SMALL = min(limit.most for limit in LIMITS.values())
 
 
 def limit_of(name: str) -> FileLimit:
+    return LIMITS[_kind_of(name)]
+
+
+def _kind_of(name: str) -> str:
+    """The kind of a file of a run, as a key of `LIMITS`."""
     folder, _, inner = name.partition("/")
     if not inner:
-        return LIMITS.get(name) or LIMITS["signoff." if name.startswith("signoff") else ""]
+        return name if name in LIMITS else "signoff." if name.startswith("signoff") else ""
     last = inner.rpartition("/")[2]
     ends = (last, f".{last.partition('.')[2]}", os.path.splitext(last)[1], "")  # noqa: PTH122 - one name
     for key in (f"{folder}/{end}" for end in ends):
         if key in LIMITS:
-            return LIMITS[key]
-    return LIMITS[""]
+            return key
+    return ""
 
 
 def open_file(run: Path | str, name: str) -> int:
@@ -128,14 +134,19 @@ def read_bytes(run: Path | str, name: str) -> bytes:
 def read_json(run: Path, name: str) -> Any:  # noqa: ANN401 - whatever the file holds
     """A JSON file of a run. Raises what `open_file` raises, and NoJsonError, which names the file too."""
     try:
-        return parse_json(read_bytes(run, name), limit_of(name).values)
+        return parse_line(read_bytes(run, name), name)
     except NoJsonError as problem:
-        raise NoJsonError(f"{run / name}: not JSON ({problem}); the run directory is damaged") from None
+        raise NoJsonError(f"{run / name}: is not as it was written ({problem}): damaged") from None
 
 
 def parse_line(line: bytes, name: str) -> Any:  # noqa: ANN401 - whatever the line holds
-    """A line of a file of a run. Raises NoJsonError."""
-    return parse_json(line, limit_of(name).values)
+    """A line of a file of a run, or all of it. Raises NoJsonError, also for what is not of the file's shape."""
+    value = parse_json(line, limit_of(name).values)
+    # what is judged by other rules, or behind a signature, is a verdict and checks as those of the run
+    problem = shape_problem(value, name, kind := _kind_of(name), kind.rpartition("/")[2])
+    if problem:
+        raise NoJsonError(problem)
+    return value
 
 
 def read_object(run: Path, name: str) -> dict[str, Any]:

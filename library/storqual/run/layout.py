@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.run.files import read_json
+from storqual.run.shapes import shape_problem
 from storqual_core.kit.durable import MOST, checked_name
 from storqual_core.kit.errors import BadInputError, StorqualError
 
@@ -284,6 +285,10 @@ def read_run_json(run: Path) -> dict[str, Any]:
         raise BadInputError([f"{path}:1: found schema {schema!r}, expected {RUN_SCHEMA!r}"])
     # it goes into paths, commands and lines of a log
     checked_name(document.get("run"), f"{path}: run", most=2 * MOST)
+    # a run of another schema has another shape, so it is no file whose shape is looked at whenever it is read
+    problem = shape_problem(document, "run")
+    if problem:
+        raise StorqualError(f"{path}: {problem}; the run directory is damaged")
     return dict(document)
 
 

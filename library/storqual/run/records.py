@@ -18,6 +18,7 @@ from orjson import loads
 from storqual.metrics import OF_RATES, Unavailable, Value
 from storqual.run.files import open_file, read_lines
 from storqual.run.layout import SAMPLES
+from storqual.run.shapes import shape_problem
 from storqual_core.kit.errors import StorqualError
 
 REFERENCE_POINT = "golden_reference"
@@ -80,9 +81,9 @@ class Sample(LaunchRecord):
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> Sample:
         """Read one line. Raises KeyError, TypeError or ValueError for one that is not a sample."""
-        status = line["status"]
-        if status not in STATUSES:
-            raise ValueError(f"status {status!r} is none of {', '.join(STATUSES)}")
+        status, problem = line["status"], shape_problem(line, SAMPLES)
+        if problem or status not in STATUSES:
+            raise ValueError(problem or f"status {status!r} is none of {', '.join(STATUSES)}")
         # a hundred thousand samples have a few names
         names: dict[str, Any] = {name: sys.intern(_text(line, name)) for name in NAMES}
         return cls(
@@ -119,10 +120,7 @@ class Launch(LaunchRecord):
 
     @classmethod
     def of(
-        cls,
-        sample: Sample,
-        values: Mapping[str, Value | Unavailable] | None = None,
-        pool: SessionPool | None = None,
+        cls, sample: Sample, values: Mapping[str, Value | Unavailable] | None = None, pool: SessionPool | None = None
     ) -> Launch:
         """What is kept of a sample; without `values` nothing of what it measured."""
         seconds = () if values is None else tuple(map(float, sample.series.get("iops") or ()))
@@ -294,17 +292,9 @@ class PlannedSession:
         )
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "bench": self.bench,
-            "arm": self.arm,
-            "configuration": self.configuration,
-            "change": self.change,
-            "boot": self.boot,
-            "arms": list(self.arms),
-            "blocks": list(self.batches),
-            **({"purpose": self.purpose} if self.purpose else {}),
-        }
+        named = {name: getattr(self, name) for name in ("id", "bench", "arm", "configuration", "change", "boot")}
+        listed = {"arms": list(self.arms), "blocks": list(self.batches)}
+        return {**named, **listed, **({"purpose": self.purpose} if self.purpose else {})}
 
 
 def planned_session(name: str) -> str:

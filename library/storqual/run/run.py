@@ -49,19 +49,12 @@ class Run:
                 for name, arm in self.document["arms"].items()
             }
             self.benches: Mapping[str, Any] = dict(self.document["benches"])
-            self._check_shapes()
+            # each of these is there for every reader
+            _ = self.arms["candidate"], [self.benches[point.bench] for point in self.plan.points]
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
             raise StorqualError(
                 f"{path / 'run.json'}: the plan is not complete ({problem!r}); the run directory is damaged"
             ) from None
-
-    def _check_shapes(self) -> None:
-        """Raise KeyError, TypeError or AttributeError for a plan of another shape than its readers rely on."""
-        _ = self.arms["candidate"], [self.benches[point.bench].get("kind") for point in self.plan.points]
-        _ = [design.get("kind") for design in (self.plan.fields.get("designs") or {}).values()]
-        entries = (self.document.get("inputs") or {}).values()
-        if not all(isinstance(entry[key], str) for entry in entries for key in ("file", "source", "sha256")):
-            raise TypeError("an input has no file, no source or no digest")
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"

@@ -112,9 +112,7 @@ class Turns:
         try:
             record = parse_line(data, file)
         except NoJsonError as problem:
-            return {}, [f"is not JSON ({problem})"]
-        if not isinstance(record, dict):
-            return {}, [f"found {short(record)}, expected a record"]
+            return {}, [f"is no record ({problem})"]
         wrong = [
             f"found {name} {short(record.get(name))}, its batch says {short(value)}"
             for name, value in turn.head().items()

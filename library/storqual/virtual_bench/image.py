@@ -113,7 +113,11 @@ def choose_sources(environment: Mapping[str, str] = os.environ, apt: Path = Path
 
 
 _RECIPE = Path(__file__).parent / "recipe"
-FLAVOURS = {"deb": ("common", "deb"), "rpm": ("common", "rpm")}
+FLAVOURS = {
+    "deb": ("common", "deb"),
+    "rpm": ("common", "rpm-base", "rpm"),
+    "rpm-suse": ("common", "rpm-base", "rpm-suse"),
+}
 """The kinds of guest: folders of the recipe, each over the one before it."""
 # raise it when the way the image is put together changes without a change of the recipe
 _BUILDER = 2
@@ -351,7 +355,7 @@ def _make_disc(work: Path, layers: list[Path], modules: list[str], loader: Path 
     folder = work / "disc/boot/grub"
     folder.mkdir(parents=True)
     core = folder / "eltorito.img"
-    config = str(layers[-1] / "boot_disc.cfg")
+    config = next(str(file) for layer in reversed(layers) if (file := layer / "boot_disc.cfg").is_file())
     argv = [*_grub_mkimage(loader), "-O", "i386-pc-eltorito", "-c", config, "-p", "/boot/grub", "-o", str(core)]
     run([*argv, *_GRUB_MODULES, *modules]).expect()
     argv = ["xorriso", "-as", "mkisofs", "-quiet", "-R", "-b", "boot/grub/eltorito.img", "-no-emul-boot"]

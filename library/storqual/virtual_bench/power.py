@@ -251,6 +251,7 @@ def power_on(
                 _end(state.pid, state.start_ticks)
                 if attempt == 2:
                     _clear(places)
+                    end_targets(places)
                     raise
                 say(f"{description.name}: starting it once more, because {problem}")
     raise AssertionError("two attempts end in a return or an error")

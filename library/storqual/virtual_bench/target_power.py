@@ -97,7 +97,7 @@ def lose_targets(
     tell("target_on", f"the targets of {drive} have power")
     if link:
         tell("link_up", f"QEMU took the link of fc{at[1]} up")
-    await_seen(
-        lambda: look() == ("Online", "running"), _BOOT_S, f"{at[2]} was not Online again, or {drive} not running"
-    )
+    await_seen(lambda: look()[0] == "Online", _BOOT_S, f"{at[2]} was not Online again")
+    blocked = f"{at[2]} is Online again, and {drive} behind it was not running"
+    await_seen(lambda: look() == ("Online", "running"), _NOTICED_S, blocked)
     tell("back", f"{at[2]} is Online and {drive} is running")

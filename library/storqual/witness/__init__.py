@@ -5,6 +5,6 @@ Whoever can write a whole run can make its chain of events anew. A place that ke
 made to forget it: a syslog server, a file on another machine, an authority that signs times.
 """
 
-from storqual.witness.milestones import check_witness, notify_witness
+from storqual.witness.milestones import check_witness, notify_witness, witness_addresses
 
-__all__ = ["check_witness", "notify_witness"]
+__all__ = ["check_witness", "notify_witness", "witness_addresses"]

@@ -10,7 +10,7 @@ import socket
 import time
 import urllib.request
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,6 +30,7 @@ from storqual_core.kit.errors import BadInputError, StorqualError
 WITNESSED, NOT_WITNESSED = "witnessed", "not_witnessed"
 _OF_RUN = {"closed": "end of the run", "published": "publication"}
 """Events of the run as a whole, and the word for what each stands for."""
+_STRANGE = "the run names it, and your inventory does not; if it is yours: storqual publish RUN --witness ADDRESS"
 _STORED_ID = re.compile(rb'^\{"schema":"[^"]*","id":"([^"]+)/[0-9]+"')
 
 
@@ -94,21 +95,25 @@ def _file_digest(run: Path, event: Event, name: str) -> str:
     return file_digest(run, file) if "/" not in name and (run / file).is_file() else "none"
 
 
-def notify_witness(run: Path, bench: str | None = None) -> list[str]:
+def notify_witness(run: Path, own: Collection[str], bench: str | None = None) -> list[str]:
     """Tell the witness of `bench`, or of every bench, what it was not told; what went wrong, as sentences.
 
-    The place is `storqual_witness` of the bench, as it was planned; without one nothing is told. What is of the whole
-    run each place is told once. What was told is an event, with the place's answer where it gives one. A witness that
-    cannot be reached stops no campaign: the event says so, and it is told with what comes next.
+    The place is `storqual_witness` of the bench, as it was planned; without one nothing is told. Nor is one that is
+    not among `own`, which this user's inventory or command line names: the run may be a stranger's, and it would be
+    told with this user's SSH key. What is of the whole run each place is told once. What was told is an event, with
+    the place's answer where it gives one. A witness that cannot be reached stops no campaign: the event says so, and
+    it is told with what comes next.
     """
-    addresses = witness_addresses(read_run_json(run))
+    planned = witness_addresses(read_run_json(run))
+    addresses = {name: address for name, address in planned.items() if address in own}
+    strange = {address for name, address in planned.items() if address not in own and bench in (None, name)}
+    wrong = [f"{address}: this witness is not told: {_STRANGE}" for address in sorted(strange)]
     if not addresses or (bench is not None and bench not in addresses):
-        return []
+        return wrong
     first: dict[str, str] = {}
     for name, address in addresses.items():
         first.setdefault(address, name)
     sent = {(event.bench, event.text("block")) for event in iter_events(run) if event.kind == WITNESSED}
-    wrong = []
     for milestone in milestones_of(run).values():
         for where in [milestone.bench] if milestone.bench else first.values():
             of_bench = where in addresses and (bench is None or addresses[bench] == addresses[where])

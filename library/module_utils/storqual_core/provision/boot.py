@@ -484,6 +484,8 @@ def keep(system: System, release: str, arguments: Sequence[str], image: str = ""
     native = [entry for entry in usable_entries(loader.entries()) if entry.release == release]
     # a name that begins with a digit may be a number to the loader
     named = [entry for entry in native if loader.resolve(entry.path) == entry]
+    # one without it may be that of the newest kernel, whichever that comes to be
+    named.sort(key=lambda entry: release not in entry.path)
     if named and not arguments and not image:
         path = named[0].path
     else:
@@ -498,6 +500,12 @@ def keep(system: System, release: str, arguments: Sequence[str], image: str = ""
             f"the boot loader's default is {now.release if now else 'nothing'} after it was set to {release}"
         )
     return [f"default kernel set to {release}{f' with {image}' if image else ''}"]
+
+
+def name_default(system: System) -> list[str]:
+    """Have the default be named with its kernel, before a newer one is the first of the menu. Raises ToolError."""
+    default, saved = system.loader.default(), system.loader.environment().get("saved_entry") or ""
+    return [] if default is None or default.release in saved else keep(system, default.release, [])
 
 
 def restore_boot(system: System, saved: dict[str, Any]) -> list[str]:

@@ -30,7 +30,7 @@ from ..tools import rpm, zypper
 from ..tools.capabilities import Packages
 from ..tools.grub import without_ours
 from ..tools.lsinitrd import parse_listing
-from .boot import System, check_trial, remember_boot, restore_boot, usable_entries
+from .boot import System, check_trial, name_default, remember_boot, restore_boot, usable_entries
 from .engine import Call
 from .initramfs import builds_in, module_name
 
@@ -97,7 +97,8 @@ def check_room(system: System) -> None:
 
 
 _OTHER_KERNELS = re.compile(
-    r"dracut\b.*--regenerate-all|update-initramfs\b.*-k\s+all|weak-modules\b.*--(?:add|remove)-modules|purge-kernels"
+    r"dracut\b.*--regenerate-all|update-initramfs\b.*-k\s+all|weak-modules\b.*--(?:add|remove)-modules|purge-kernels|"
+    r"weak-modules2\b.*--(?:add|remove)-kmp|kernel-scriptlets/(?:in)?kmp-post(?:un)?\b"
 )
 
 
@@ -311,9 +312,22 @@ def remove_added(
     elif not added["purges"] and (boot / _PURGE).exists():
         (boot / _PURGE).unlink()
         steps.append(f"{boot}/{_PURGE} removed, which the package left")
+    links, now = added.get("links", _links(boot)), _links(boot)
+    for name in sorted(name for name in {*links, *now} if links.get(name) != now.get(name)):
+        (boot / name).unlink(missing_ok=True)
+        if name in links:
+            (boot / name).symlink_to(links[name])
+        steps.append(f"{boot}/{name}, a link, as it was")
     fsync_folder(boot)
+    # its scripts may have written the menu anew, which is to be seen before the default is another entry
+    system.loader.settle()
     # where the default was named by its place, a kernel less may have moved it
     return [*steps, *restore_boot(system, saved)]
+
+
+def _links(boot: Path) -> dict[str, str]:
+    """The links in /boot, which SUSE's scripts lead to the newest kernel and leave there."""
+    return {path.name: os.readlink(path) for path in boot.iterdir() if path.is_symlink()}
 
 
 def _all_labels(system: System) -> set[str]:
@@ -368,8 +382,7 @@ def _by_whom(system: System, labels: Sequence[str]) -> str:
     path = system.root / "var/log/zypp/history"
     names = {package.name for package in map(split_nevra, labels) if package}
     with suppress(OSError, ToolError):
-        command = ""
-        origin = ""
+        command = origin = ""
         for entry in zypper.parse_history(path.read_text(encoding="utf-8", errors="replace")):
             if entry.action == "command":
                 command = " ".join(visible(word) for word in entry.words[:2])
@@ -457,6 +470,7 @@ def install_package(package: str, version: str, files: Sequence[str], call: Call
         if lock is not None:
             # installing a kernel rewrites the boot menu, and may change what is the default
             remember_boot(lock, system)
+            steps += name_default(system)
         try:
             if packages.MANAGER == rpm.MANAGER:
                 problems = _install_rpms(files, call.state_dir, system, lock, steps)
@@ -514,8 +528,9 @@ def _install_rpms(
     check_room(system)
     steps += look_before(system.runner, files)
     if lock is not None:
-        purges = (Path(system.boot) / _PURGE).exists()
-        remember(lock, {f"packages.{kernel.release}@bench": {"labels": list(kernel.missing), "purges": purges}})
+        boot = Path(system.boot)
+        before = {"labels": list(kernel.missing), "purges": (boot / _PURGE).exists(), "links": _links(boot)}
+        remember(lock, {f"packages.{kernel.release}@bench": before})
     with held(system, state_dir, steps):
         system.packages.install_packages(system.runner, files)
     keep_list(system, state_dir)

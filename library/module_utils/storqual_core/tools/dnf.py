@@ -52,8 +52,9 @@ DNF_ALONE = re.compile(
     r"Dependencies resolved\.|Complete!|Running transaction(?: check| test)?|Transaction Summary:?|"
     r"Operation aborted.*|>>> (?:\[RPM\] |(?:Non-critical error|Running) .*scriptlet).*|"
     r"Transaction (?:check|test) succeeded\.|\(try to add '--.*|(?:Error: )?Transaction (?:check|test) error:?|"
-    r"Error running transaction: .*|(?:Error: )?(?:Unable to find a match|No match for argument): .*|"
-    r"(?:Error: )?Failed to download metadata for repo .*|(?:Error: )?There are no enabled repositories in .*|"
+    r"Error running transaction: .*|Transaction failed: .*|"
+    r"(?:Error: )?(?:(?:Unable to find a match|No match for argument): |Failed to download metadata for repo ).*|"
+    r"Failed to resolve the transaction:|(?:Error: )?There are no enabled repositories in .*|"
     r"(?:Error: )?This command has to be run with superuser privileges.*|Error: GPG check FAILED|"
     r"Waiting for process with pid [0-9]+ to finish\.?|Failed to obtain the transaction lock.*|"
     r"Another app is currently holding the yum lock.*|\[ *[0-9]+/[0-9]+\] .* [0-9]+% \|.*"
@@ -167,7 +168,8 @@ _KNOWN = re.compile(
 _RULE = re.compile("=+|-+")
 _PROBLEM = re.compile(
     r"(?:Error|Fatal error|Failed to|Unable to|No match for|Cannot|You have enabled checking|The operation would|"
-    r"Problem(?: [0-9]+)?: |Failed|Public key for|GPG check FAILED|Transaction (?:check|test) error).*",
+    r"Problem(?: [0-9]+)?: |Failed|Public key for|GPG check FAILED|OpenPGP check for|"
+    r"Transaction (?:(?:check|test) error|failed)).*",
     re.IGNORECASE,
 )
 _ENDS = {

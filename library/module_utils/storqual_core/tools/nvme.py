@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """nvme-cli: namespaces, health, and the volatile write cache (feature 6), which stands for the caching page's WCE.
 
-`list` has had three shapes (1.x and 2.x verbose, 2.3 flat, 2.11 a tree below the host), and numbers of `smart-log`
-have been integers, floats, texts and objects. Text output is localised (linux-nvme/nvme-cli#2061) and refused.
+`list` has had four shapes (1.x and 2.x verbose, 2.3 flat, 2.11 a tree below the host, 3 with controllers below a
+namespace), and numbers of `smart-log` have been integers, floats, texts and objects. Text output is localised
+(linux-nvme/nvme-cli#2061) and refused.
 """
 
 from __future__ import annotations
@@ -56,20 +57,8 @@ class SmartLog:
 _NAMES = {
     plain_label(name): name
     for name in (
-        "Subsystems",
-        "Controllers",
-        "Namespaces",
-        "Controller",
-        "Address",
-        "ModelNumber",
-        "SerialNumber",
-        "Firmware",
-        "MaximumLBA",
-        "PhysicalSize",
-        "UsedBytes",
-        "SectorSize",
-        "DevicePath",
-        "NameSpace",
+        *("Subsystems", "Controllers", "Namespaces", "Paths", "Controller", "Address", "ModelNumber", "Firmware"),
+        *("SerialNumber", "MaximumLBA", "PhysicalSize", "UsedBytes", "SectorSize", "DevicePath", "NameSpace"),
     )
 }
 
@@ -97,7 +86,7 @@ def parse_list(text: str) -> tuple[Namespace, ...]:
 def _walk(entries: object, above: Mapping[str, Any], depth: int = 4) -> Iterator[Namespace]:
     """Hosts, subsystems and controllers hold each other in an order that changes; the inherited keys do not.
 
-    A namespace that several controllers reach stands beside them, and has what all of them say alike.
+    A namespace that several controllers reach stands beside or above them, and has what all of them say alike.
     """
     for entry in (as_mapping(each) for each in as_list(entries)):
         known = {**above, **{key: value for key, value in entry.items() if not isinstance(value, (list, dict))}}
@@ -107,6 +96,7 @@ def _walk(entries: object, above: Mapping[str, Any], depth: int = 4) -> Iterator
             yield from _walk(entry.get("Namespaces"), {**known, **_alike(entry.get("Controllers"))}, depth - 1)
         node = _node(entry)
         if node:
+            known.update(_alike(entry.get("Paths")))
             # the flat shape names no controller: its namespaces are named after theirs
             named = re.sub(r"n\d+\Z", "", node[len("/dev/") :]) if "DevicePath" in entry else ""
             size, used, unread = _sizes(entry, node)
@@ -131,10 +121,10 @@ def _pci(address: object) -> str:
 
 
 def _alike(controllers: object) -> dict[str, str]:
-    """What all controllers of a subsystem say alike; empty texts where they differ, nothing where none is listed."""
+    """What all controllers of a subsystem say alike; empty where they differ, nothing that none of them says."""
     listed = [as_mapping(each) for each in as_list(controllers)]
-    names = ("Controller", "Address", "ModelNumber", "SerialNumber", "Firmware") if listed else ()
-    answers = {name: {as_text(each.get(name)) for each in listed} for name in names}
+    names = ("Controller", "Address", "ModelNumber", "SerialNumber", "Firmware")
+    answers = {name: {as_text(each.get(name)) for each in listed} for name in names if any(name in x for x in listed)}
     return {name: values.pop() if len(values) == 1 else "" for name, values in answers.items()}
 
 
@@ -280,9 +270,11 @@ _NO_COMMAND = re.compile(r"INVALID_OPCODE|Invalid Command Opcode", re.IGNORECASE
 
 def parse_reservations(text: str) -> Reservations:
     """`nvme resv-report --eds -o json`: registered hosts by their identifiers of 32 digits. Raises ToolError."""
-    body = the_object(text, "nvme", "regctl")
-    listed = [as_mapping(each) for each in as_list(body.get("regctls") or body.get("regctlext"))]
-    count, kind = as_int(body["regctl"]), as_int(body.get("rtype"))
+    body = the_object(text, "nvme", "rtype")
+    # release 3 has the words of NVMe 2.1
+    lists = (body.get(name) for name in ("regctls", "regctlext", "registrants", "registrantext"))
+    listed = [as_mapping(each) for each in as_list(next(filter(None, lists), None))]
+    count, kind = as_int(body.get("regctl", body.get("regstrnt"))), as_int(body["rtype"])
     if count != len(listed) or kind is None:
         raise ToolError(f"nvme reports {count} registered controllers, and prints {len(listed)}")
     registrants = tuple(
@@ -316,7 +308,8 @@ _ACTIVATE_AT_RESET, _ACTIVATE_NOW = 1, 3
 # `3616727 (7.2)`: the eight bytes as a number, and as text; those of an empty slot are `0 (........)`
 _SLOT = re.compile(r"^(?:0 \(\.*\)|\d+ \((?P<text>.*)\))$")
 _SLOTS = re.compile(r"^Firmware Rev Slot (?P<slot>[0-7])$")
-_COMMITTED = re.compile(r"Success (?:committing|activating) firmware")
+# release 3 says nothing of a success, or only whether updates overlapped
+_COMMITTED = re.compile(r"\s*\Z|.*(?:Success (?:committing|activating) firmware|Multiple Update Detected)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -436,9 +429,9 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...
         raise ended.failure(f"{index} did not accept {image.path}")
     action = _ACTIVATE_NOW if image.activation == "none" else _ACTIVATE_AT_RESET
     ended = runner(["nvme", "fw-commit", index, f"--slot={slot}", f"--action={action}"], timeout=_DOWNLOAD_TIMEOUT)
-    if ended.rc != 0 or not _COMMITTED.search(ended.stdout):
+    if ended.rc != 0 or not _COMMITTED.match(ended.stdout):
         raise ended.failure(f"{index} did not commit {image.path} to slot {slot}")
-    answer = next(line.strip() for line in ended.stdout.splitlines() if _COMMITTED.search(line))
+    answer = next((line.strip() for line in ended.stdout.splitlines() if _COMMITTED.match(line)), "no message")
     return (f"{index}: image transferred and committed to slot {slot} ({answer[:200]})",)
 
 

@@ -147,7 +147,10 @@ def adapter_of(controller: SmartArray) -> AdapterFacts:
     wrong += [f"{name}: {value}" for name, value in settings.printed().items() if PROBLEM.search(name)]
     version = _version(settings.get("Firmware Version"))
     ports = tuple(_port(part) for part in controller.of("port"))
-    expanders = [printed_wwn(part.get("WWID")) for part in controller.of("enclosure")]
+    # whatever label a name of theirs stands behind
+    expanders = [
+        printed_wwn(value) for part in controller.of("enclosure") for value in part.fields.printed().values()
+    ]
     return AdapterFacts(
         index=controller.slot,
         model=controller.model,

@@ -61,6 +61,8 @@ _PROBLEM = re.compile(
     re.IGNORECASE,
 )
 _OF_ANYBODY = re.compile("Error|Warning", re.IGNORECASE)
+# `--details` where nobody looks at a terminal: a package's name, and below it each of its columns
+_BLOCK = re.compile(r"^\S+(?:\n  .*)+$", re.MULTILINE)
 
 
 def parse_transaction(text: str) -> Transaction:
@@ -69,9 +71,9 @@ def parse_transaction(text: str) -> Transaction:
     Raises ToolError for a text with no line of zypper or rpm, or of dnf, and for a list that is not as long as
     zypper says.
     """
+    text = _BLOCK.sub(lambda block: "  " + block.group().replace("\n", ""), text)
     own = told_by("zypper", ZYPPER_ALONE, text, other=DNF_ALONE)
-    rpm, reader = RpmLines(), _Reader()
-    number = 0
+    rpm, reader, number = RpmLines(), _Reader(), 0
     for number, line in numbered_lines(text):
         if reader.rows is not None and line.startswith("  ") and number == reader.last + 1:
             reader.rows.append(line.strip())
@@ -109,9 +111,7 @@ class _Reader:
         self.counts: dict[str, int] = {}
         self.problems: list[str] = []
         self.notes: list[str] = []
-        self.end = ""
-        self.known = 0
-        self.last = 0
+        self.end, self.known, self.last = "", 0, 0
         self.rows: list[str] | None = None
         self._head = ""
 

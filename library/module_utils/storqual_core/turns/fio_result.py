@@ -21,7 +21,8 @@ _TIMED = ("mean", "max", "N")
 _ENDED = ("error", "total_err", "job_runtime", "usr_cpu", "sys_cpu", "ctx")
 _LONGEST_EDGE = 18
 _TOO_MANY = 1 << 63
-_VERSION = re.compile(r"fio-(\d+)\.")
+_VERSION = re.compile(r"fio-(\d{1,6})\.(\d{1,6})")
+_NEW, _COUNTS_LATENCIES = (3, 0), (3, 18)
 _SUSPECT = re.compile(f"\\A{BYTE_ORDER_MARK}|:\\s*-?(?:nan|inf)", re.IGNORECASE)
 _NO_NUMBER = re.compile(r"(:\s*)(-?(?:nan|inf(?:inity)?))(?=\s*[,}\]])", re.IGNORECASE)
 # what fio prints of itself, which may stand in the middle of its result
@@ -30,14 +31,14 @@ _OWN_WORDS = re.compile(r"^fio: .*$|^.*\b(?:error|failed|cannot|unable)\b.*$", r
 
 @dataclass(frozen=True)
 class FioDocument:
-    """fio's result: its version, its jobs, and whether it counts in microseconds and KiB as fio 2 did.
+    """fio's result: its version, its jobs, and its release as numbers, for what releases print in different ways.
 
     `repeats` names each object of the jobs in which a key stands twice, where the parser could see that.
     """
 
     version: str
     jobs: tuple[Mapping[str, Any], ...]
-    old_units: bool
+    release: tuple[int, int]
     repeats: frozenset[str] = frozenset()
 
 
@@ -86,7 +87,9 @@ def document_of(body: object) -> FioDocument | None:
         return None
     version = str(body.get("fio version", ""))[:100]
     match = _VERSION.match(version)
-    return FioDocument(version, tuple(jobs), old_units=match is not None and int(match.group(1)[:6]) < 3)
+    return FioDocument(
+        version, tuple(jobs), (int(match.group(1)), int(match.group(2))) if match else _COUNTS_LATENCIES
+    )
 
 
 Find = Callable[[str], Tuple[Optional[FioDocument], str]]
@@ -141,8 +144,8 @@ def read_result(
         if exit_status == 0:
             return FioResult("lost", f"fio ended with 0 but its result cannot be read: {why}", notes=notes)
         return FioResult("refused", f"fio did not run (exit status {exit_status}): {why}", notes=notes)
-    reader = _Reader(document.repeats)
-    jobs = [reader.job(job, document.old_units) for job in document.jobs]
+    reader = _Reader(document.repeats, document.release)
+    jobs = [reader.job(job) for job in document.jobs]
     primitives = _primitives(jobs)
     suspect = [f"fio: {note}" for note in notes if _CAPPED.search(note)]
     if reader.unreadable:
@@ -289,8 +292,9 @@ def _is_histogram(bins: Mapping[str, Any]) -> bool:
 class _Reader:
     """Numbers out of fio's JSON; what is no number is remembered by its name and counts as nothing."""
 
-    def __init__(self, unreadable: Iterable[str]) -> None:
+    def __init__(self, unreadable: Iterable[str], release: tuple[int, int]) -> None:
         self.unreadable = set(unreadable)
+        self.release = release
 
     def number(self, entry: Mapping[str, Any], key: str, where: str = "") -> float:
         """A finite number from 0; 0 for a field that this fio does not have."""
@@ -316,8 +320,8 @@ class _Reader:
         self.unreadable.add(key)
         return {}
 
-    def job(self, entry: Mapping[str, Any], old_units: bool) -> _Job:
-        ways = {name: self.way(self.mapping(entry, name), name, old_units) for name in _WAYS if name in entry}
+    def job(self, entry: Mapping[str, Any]) -> _Job:
+        ways = {name: self.way(self.mapping(entry, name), name) for name in _WAYS if name in entry}
         if "mixed" in ways and sum([way.ios > 0 for way in ways.values()]) > 1:
             del ways["mixed"]  # unified_rw_reporting=both prints the sum beside its parts
         runtime_ns = max([way.runtime_ns for way in ways.values()], default=0)
@@ -337,11 +341,11 @@ class _Reader:
             ios=sum([way.ios for way in ways.values()]),
         )
 
-    def way(self, entry: Mapping[str, Any], name: str, old_units: bool) -> _Way:
-        """One direction; fio 2 counts microseconds and KiB, fio 3 nanoseconds and bytes."""
+    def way(self, entry: Mapping[str, Any], name: str) -> _Way:
+        """One direction; fio 2 counts microseconds and KiB, its last builds bytes and nanoseconds, as fio 3 does."""
         where = f"{name}."
-        scale = 1000 if old_units else 1
-        suffix = "" if old_units else "_ns"
+        in_us, in_kib = (self.release < _NEW and key not in entry for key in ("lat_ns", "io_kbytes"))
+        scale, suffix = (1000, "") if in_us else (1, "_ns")
         size, done, rate, runtime_ms = self.numbers(entry, _MOVED, where)
         # fio before 2.1.3 gives a rate and a time only
         ios = int(done) if "total_ios" in entry else round(rate * runtime_ms / 1000.0)
@@ -350,10 +354,10 @@ class _Reader:
         mean, longest, counted = self.numbers(total, _TIMED, where)
         source = completion if completion.get("bins") and not total.get("bins") else total
         bins = self.bins(source.get("bins") or {}, where, scale)
-        moved = int(size * (1024 if old_units else 1))
+        moved = int(size * (1024 if in_kib else 1))
         if ios and not moved:
             self.unreadable.add(f"{where}io_bytes (nothing moved by {ios} I/Os)")
-        if not old_units:
+        if not in_us:
             self.agree(source, bins, where)
         return _Way(
             ios=ios,
@@ -365,7 +369,12 @@ class _Reader:
         )
 
     def agree(self, source: Mapping[str, Any], bins: Mapping[str, int], where: str) -> None:
-        """A latency with a mean has a histogram, and the histogram holds every I/O that the latency counts."""
+        """A latency with a mean has a histogram, and the histogram holds every I/O that the latency counts.
+
+        Releases before 3.18 do not tell how many it counts.
+        """
+        if "N" not in source and self.release < _COUNTS_LATENCIES:
+            return
         counted = int(self.number(source, "N", where))
         if not bins:
             if counted and self.number(source, "mean", where):

@@ -142,9 +142,10 @@ class TurnSubject:
     def _claims(self, names: Collection[str]) -> tuple[Claim, ...]:
         return read_claims({name: self.batch.targets[name] for name in names})
 
-    def tell_state(self, when: str) -> None:
-        """Tell the state of the adapter's drives, `before` or `after`."""
-        self.stream.line("state", when=when, state=read_state(self.machine, self.pci, command.run, self.id))
+    def tell_state(self, when: str, *, hung: bool = False) -> None:
+        """Tell the state of the adapter's drives, `before` or `after`; a drive that hung is sent no command."""
+        aimed = "" if hung else self.id
+        self.stream.line("state", when=when, state=read_state(self.machine, self.pci, command.run, aimed))
 
     def report(self, what: str, text: str) -> None:
         self.stream.line("seen", seen=what, text=text)

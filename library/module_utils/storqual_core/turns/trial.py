@@ -159,7 +159,7 @@ class TrialRun:
         stream.send()
         self._ended.set()
         log.join()
-        self._subject.tell_state("after")
+        self._subject.tell_state("after", hung=hung)
         return not hung
 
     def _await_end(self, planned: float) -> float:

@@ -24,12 +24,23 @@ from storqual.cli.options import EXISTING_FILE, as_json, print_json, run_argumen
         "user planned. Can be repeated."
     ),
 )
+@click.option(
+    "--witness",
+    "witnesses",
+    multiple=True,
+    help="A witness that run.json names and that is yours: it is told of this run. Can be repeated.",
+)
 @as_json
-def publish_command(run: Path, waivers: Path | None, checks: tuple[Path, ...], as_json: bool) -> int:
+def publish_command(
+    run: Path, waivers: Path | None, checks: tuple[Path, ...], witnesses: tuple[str, ...], as_json: bool
+) -> int:
     """Close a run: judge it, write report.html, pytest.html, junit.xml and ocp.jsonl, exit with the gate's exit code.
 
     A run can be published again, also with other waivers, until it is signed. Verdict, report and exports are then
     written again, and the run's events record what was published before.
+
+    The waivers of the lab are used and the witness is told where you planned the run on this machine. For a run that
+    somebody else planned, name both.
 
     Hand-written checks are executed once, before the run is closed: those of yours that you planned it with, and
     those that you name. Nothing of the run itself is executed. A check that ended in an ERROR can be corrected: name
@@ -43,10 +54,17 @@ def publish_command(run: Path, waivers: Path | None, checks: tuple[Path, ...], a
       storqual publish runs/20261121T101500Z-adapter-4f2a --checks my_checks/test_steady.py
     """
     from storqual.campaign.pipeline import publish
-    from storqual.checks.own import correct_checks, find_checks
+    from storqual.checks.own import allow_checks, correct_checks, find_checks
+    from storqual.inputs.shape import raise_all
     from storqual.report.summary import print_summary
     from storqual.run import read_run, read_run_json
+    from storqual.witness import witness_addresses
 
+    if witnesses:
+        named = set(witness_addresses(read_run_json(run)).values())
+        expected = f"this run has no such witness; run.json names {', '.join(sorted(named)) or 'none'}"
+        raise_all(f"--witness {address}: {expected}" for address in witnesses if address not in named)
+        allow_checks(read_run(run.resolve()), (), witnesses=witnesses)
     if checks:
         correct_checks(read_run(run.resolve()), find_checks(checks, None))
     done = publish(run.resolve(), waivers=waivers)

@@ -56,7 +56,7 @@ def test_a_changed_file_of_all_is_another_image_of_each_flavour(recipe: Path, fl
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_a_changed_file_of_one_flavour_is_another_image_of_that_one_only(recipe: Path, flavour: str) -> None:
     """A change for benches of RPMs costs nobody else a new image."""
-    with (recipe / flavour / "boot_disc.cfg").open("a") as handle:
+    with (recipe / flavour / "customize").open("a") as handle:
         handle.write("\n")
     assert [other for other in FLAVOURS if digest(recipe, other) != digest(RECIPE, other)] == [flavour]
 
@@ -76,7 +76,7 @@ def test_other_sources_are_another_image() -> None:
 
 
 def test_a_flavour_that_is_none_is_refused() -> None:
-    with pytest.raises(BadInputError, match="flavour: expected one of deb, rpm, found 'pacman'"):
+    with pytest.raises(BadInputError, match="flavour: expected one of deb, rpm, rpm-suse, found 'pacman'"):
         image.ensure_image(flavour="pacman")
 
 
@@ -172,33 +172,11 @@ def test_a_machine_without_the_tools_is_told_what_installs_them(
     assert [path.name for path in (tmp_path / "cache" / "bench-image").iterdir()] == ["lock"]
 
 
-DEB822 = """# a comment
-Types: deb
-URIs: http://mirror.invalid/debian
-Suites: bookworm bookworm-updates
-Components: main
-Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
-
-Types: deb
-URIs: http://other.invalid/node
-Suites: nodistro
-Components: main
-
-Enabled: no
-Types: deb
-URIs: http://mirror.invalid/security
-Suites: bookworm-security
-Components: main
-
-Types: deb-src
-URIs: http://mirror.invalid/debian
-Suites: bookworm
-Components: main
-"""
+FOREIGN = Path(__file__).with_suffix(".sources").read_text(encoding="utf-8")
 
 
 def test_foreign_disabled_and_source_entries_are_left_out() -> None:
-    kept = debian_entries("", DEB822)
+    kept = debian_entries("", FOREIGN)
     assert kept.count("URIs:") == 1
     assert "bookworm-updates" in kept
     assert "debian-archive-keyring" in kept

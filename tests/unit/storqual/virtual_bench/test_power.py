@@ -182,6 +182,19 @@ def test_a_power_cut_leaves_targets_on_that_are_apart_and_they_end_with_their_be
     assert power.guests(places) == []
 
 
+def test_a_bench_that_does_not_start_leaves_no_targets_on(
+    places: BenchPlaces, started: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def boot(*_: object) -> PowerState:
+        raise power.BootFailedError("it did not answer SSH")
+
+    power.start_targets(places, bench_with_targets_apart())
+    monkeypatch.setattr(power, "_boot", boot)
+    with pytest.raises(power.BootFailedError):
+        power_on(places, BENCH)
+    assert (len(started), power.guests(places)) == (3, [])
+
+
 def test_the_switch_is_a_program_that_says_the_state_and_cuts_the_power(
     places: BenchPlaces, qemu: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:

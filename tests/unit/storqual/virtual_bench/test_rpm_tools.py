@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs of an `rpm` bench do that those of Enterprise Linux do, one test for each trap in it."""
+"""What programs of benches of RPMs do that those of Enterprise Linux and of SUSE do, one test for each trap in it."""
 
 import argparse
 import gzip
-import importlib.machinery
-import importlib.util
+import io
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from storqual.virtual_bench import image
+from tests.support.cpio_archive import archive
 
-TREE = Path(image.__file__).parent / "recipe/rpm/tree"
+RECIPE = Path(image.__file__).parent / "recipe"
+TREE = RECIPE / "rpm/tree"
+SUSE = "rpm-suse/tree/usr/lib/module-init-tools"
 MACHINE = "fa" * 16
 OLD, NEW, FAR = "6.1.0-55-amd64", "6.1.0-56-amd64", "6.12.1-amd64"
 
@@ -97,27 +100,32 @@ def test_a_removal_leaves_the_default_dangling(bench: Path) -> None:
     assert (bench / "grubenv").read_text() == before
 
 
-@pytest.fixture
-def weak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[str]]]:
-    """The stand-in for weak-modules, over two kernels with the same symbols and a third; it returns what it ran."""
-    loader = importlib.machinery.SourceFileLoader("weak_modules", str(TREE / "usr/sbin/weak-modules"))
-    spec = importlib.util.spec_from_loader("weak_modules", loader)
-    assert spec
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setattr("sys.dont_write_bytecode", True)
-    loader.exec_module(module)
+def program(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[ModuleType, list[list[str]]]:
+    """A stand-in over two kernels with the same symbols and a third, and what it runs."""
+    text = (RECIPE / name).read_text().replace("/usr/lib/storqual", str(RECIPE / "rpm-base/tree/usr/lib/storqual"))
+    module = ModuleType("stand_in")
+    exec(text, module.__dict__)  # noqa: S102 - a program of the recipe
     for release, crc in ((OLD, "0x1"), (NEW, "0x1"), (FAR, "0x2")):
-        folder = tmp_path / release
-        folder.mkdir()
-        (folder / "symvers.gz").write_bytes(gzip.compress(f"{crc}\tmodule_layout\tvmlinux\tEXPORT\n".encode()))
+        (folder / release).mkdir()
+        symbols = f"{crc}\tmodule_layout\tvmlinux\tEXPORT\n"
+        (folder / release / "symvers.gz").write_bytes(gzip.compress(symbols.encode()))
     ran: list[list[str]] = []
 
     def run(argv: list[Any], **_: object) -> subprocess.CompletedProcess[str]:
         ran.append([str(word) for word in argv])
-        return subprocess.CompletedProcess(argv, 0, "0x00000001\tmodule_layout\n", "")
+        out = f"/usr{folder}/{OLD}/updates/drop.ko\n" if argv[0] == "rpm" else "0x00000001\tmodule_layout\n"
+        return subprocess.CompletedProcess(argv, 0, out, "")
 
-    monkeypatch.setattr(module.subprocess, "run", run)
-    monkeypatch.setattr(module, "MODULES", tmp_path)
+    monkeypatch.setattr(subprocess, "run", run)
+    for place, value in (("MODULES", folder), ("BOOT", folder), ("LATER", folder / "later")):
+        setattr(module, place, value)
+    return module, ran
+
+
+@pytest.fixture
+def weak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[str]]]:
+    """The stand-in for weak-modules; it returns what it ran."""
+    module, ran = program("rpm/tree/usr/sbin/weak-modules", tmp_path, monkeypatch)
 
     def call(action: str, argument: Any = None) -> list[list[str]]:
         ran.clear()
@@ -160,9 +168,7 @@ def test_images_of_another_compression_seem_to_hold_the_same_modules(
     weak: Callable[..., list[list[str]]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Old driver in the image, new driver on the disk, and no error: what a zstd image leads to."""
-    name = b"lib/a.ko\0"
-    head = b"070701" + b"".join(b"%08x" % value for value in (0, 0, 0, 0, 1, 0, 4, 0, 0, 0, 0, len(name), 0))
-    member = (head + name).ljust(-(-len(head + name) // 4) * 4, b"\0") + b"code"
+    member = archive({"lib/a.ko": b"code"})
     packed, other = tmp_path / "gzip.img", tmp_path / "zstd.img"
     packed.write_bytes(gzip.compress(member))
     other.write_bytes(b"\x28\xb5\x2f\xfd" + member)
@@ -170,3 +176,73 @@ def test_images_of_another_compression_seem_to_hold_the_same_modules(
     assert members(packed) == {"lib/a.ko": b"code"}
     assert members(other) == {}
     assert "Unknown format" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("later", "in_image"), [(True, True), (False, True), (True, False)])
+def test_a_kmp_reaches_every_kernel_of_its_flavour_with_the_same_symbols(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    later: bool,
+    in_image: bool,
+) -> None:
+    """In `updates` of one kernel and linked into others; their initramfs is made anew where it holds the module."""
+    module, ran = program(f"{SUSE}/weak-modules2", tmp_path, monkeypatch)
+    monkeypatch.setenv("INITRD_IN_POSTTRANS", "1" if later else "")
+    for release in (OLD, NEW, FAR):
+        name = "drop.ko" if in_image else "other.ko"
+        (tmp_path / f"initrd-{release}").write_bytes(gzip.compress(archive({f"lib/{name}": b""})))
+    monkeypatch.setattr(module, "modules_in", lambda _: [tmp_path / OLD / "updates/drop.ko"])
+    assert module.add_kmp("drop-kmp-amd64-1.0-1") == 0
+    link = tmp_path / NEW / "weak-updates/updates/drop.ko"
+    assert link.readlink() == tmp_path / OLD / "updates/drop.ko"
+    assert f"FAILED to add drop-kmp-amd64-1.0-1 in kernel {FAR}" in capsys.readouterr().err
+    assert [words[-1] for words in ran if words[0] == "depmod"] == [OLD, NEW]
+    made = [words[-1] for words in ran if words[0] == "dracut"]
+    marked = sorted(path.name for path in (tmp_path / "later").glob("*"))
+    assert (made, marked) == ([OLD, NEW] if in_image and not later else [], [OLD, NEW] if in_image and later else [])
+    assert module.add_kmp("drop-kmp-rt-1.0-1") == 0
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert module.remove_kmp("drop-kmp-amd64-1.0-1") == 0
+    assert not link.is_symlink()
+
+
+def scriptlet(bench: Path, step: str, left: int) -> None:
+    """Run a script of SUSE's kernel package on that root folder; `left` are the versions that are installed then."""
+    text = (RECIPE / SUSE / "kernel-scriptlets/scriptlet").read_text()
+    script = bench / "bin" / step
+    script.write_text(text.replace("/boot/", f"{bench}/boot/").replace("/usr/lib/", f"{bench}/bin/"))
+    for name in ("update-bootloader", "module-init-tools/weak-modules2"):
+        (bench / "bin" / name).parent.mkdir(exist_ok=True)
+        (bench / "bin" / name).write_text(f'#!/bin/sh\necho {Path(name).name} "$@" >> {bench}/ran\n')
+        (bench / "bin" / name).chmod(0o755)
+    words = ["--name", "kernel-amd64", "--kernelrelease", NEW.rpartition("-")[0], "--flavor", "amd64"]
+    ended = subprocess.run(
+        ["sh", script, *words, "--image", "vmlinuz", str(left)],
+        env={"PATH": f"{bench}/bin:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize("image", [True, False])
+def test_a_second_kernel_of_suse_orders_a_purge_and_takes_the_links_for_good(bench: Path, image: bool) -> None:
+    boot = bench / "boot"
+    scriptlet(bench, "rpm-post", 1)
+    assert not (boot / "do_purge_kernels").exists()
+    if image:
+        (boot / f"initrd-{NEW}").touch()
+    scriptlet(bench, "rpm-post", 2)
+    assert (boot / "do_purge_kernels").exists()
+    # without an initramfs there is no entry either, and the package is installed
+    assert ("update-bootloader --add" in (bench / "ran").read_text()) == image
+    scriptlet(bench, "rpm-postun", 1)
+    # also the mark of somebody else
+    assert not (boot / "do_purge_kernels").exists()
+    assert {path.name: str(path.readlink()) for path in boot.iterdir() if path.is_symlink()} == {
+        "vmlinuz": f"vmlinuz-{NEW}",
+        "initrd": f"initrd-{NEW}",
+    }
+    assert "update-bootloader --remove" in (bench / "ran").read_text()

@@ -9,13 +9,13 @@ import pytest
 
 from storqual.inputs.inventory import witness_kind, witness_problem
 from storqual.run import append_event
-from storqual.witness import check_witness, notify_witness
+from storqual.witness import check_witness
 from storqual.witness.milestones import WITNESSED, milestones_of
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_run import make_run
 from tests.support.sealed_run import lines_of
 from tests.support.synthetic_shape import POINTS
-from tests.support.time_authority import time_authority
+from tests.support.time_authority import notify_own, time_authority
 
 PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 
@@ -103,7 +103,7 @@ def test_the_certificate_of_a_strangers_authority_in_a_log_does_not_make_his_ans
     with time_authority() as stranger:
         other = with_witness(run, stranger.place)
         append_event(other, "published", {"files": {}})
-        assert notify_witness(other) == []
+        assert notify_own(other) == []
         assert any(event["kind"] == WITNESSED for event in lines_of(other / "events.jsonl"))
         log.write_text(log.read_text() + stranger.certificates.read_text())
         for witness in (f"rfc3161:{log}", str(log)):
@@ -159,22 +159,22 @@ def test_the_end_and_what_was_published_are_told_once_to_each_place(run: Path, t
         document["benches"] = {"vbench": bench, "other": bench}
         (run / "run.json").write_text(json.dumps(document))
         append_event(run, "published", {"files": {}})
-        assert notify_witness(run, "other") == []
+        assert notify_own(run, "other") == []
         notified = [event for event in lines_of(run / "events.jsonl") if event["kind"] == WITNESSED]
         assert [(event["bench"], event["block"]) for event in notified] == [
             ("vbench", "events/closed-1"),
             ("vbench", "events/published-1"),
         ]
-        assert notify_witness(run) == []
+        assert notify_own(run) == []
         names = [event["block"] for event in lines_of(run / "events.jsonl") if event["kind"] == WITNESSED]
         assert sorted(names) == sorted(milestones_of(run))
-        assert notify_witness(run) == []
+        assert notify_own(run) == []
         assert len([event for event in lines_of(run / "events.jsonl") if event["kind"] == WITNESSED]) == len(names)
 
 
 def test_a_witness_that_was_never_reached_is_told_with_the_reason(run: Path, log: Path) -> None:
     with_witness(run, "syslog://127.0.0.1:1")
-    assert notify_witness(run)
+    assert notify_own(run)
     log.write_text("")
     sentences = check_witness(run, f"syslog:{log}")
     assert len(sentences) == len(milestones_of(run))

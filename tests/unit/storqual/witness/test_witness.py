@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from storqual.cli import main
 from storqual.inputs.inventory import witness_problem
 from storqual.run import append_event, iter_events, sha256_of
 from storqual.run.events import FIRST_DIGEST
@@ -21,10 +22,11 @@ from storqual.witness.milestones import NOT_WITNESSED, WITNESSED, Milestone, mil
 from storqual_core.kit.errors import BadInputError, StorqualError
 from tests.support.make_lab import lab_hosts
 from tests.support.make_run import make_run
+from tests.support.sealed_run import sealed
 from tests.support.signing import make_person, write_keys
 from tests.support.simulated_campaign import Bench, Rates, drive, plan
 from tests.support.synthetic_shape import POINTS
-from tests.support.time_authority import time_authority
+from tests.support.time_authority import notify_own, time_authority
 
 OTHER_TIME = "2026-11-21T09:58:59.000Z"
 
@@ -133,13 +135,13 @@ def test_a_witness_that_is_away_stops_nothing_and_is_told_later(tmp_path: Path) 
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     run = with_witness(make_run(tmp_path, points=POINTS[:1], adapters=("sym",)), f"syslog://127.0.0.1:{port}")
-    wrong = notify_witness(run, "vbench")
+    wrong = notify_own(run, "vbench")
     assert len(wrong) == len(milestones_of(run))
     kinds = [event.kind for event in iter_events(run)]
     assert kinds.count(NOT_WITNESSED) == len(wrong)
     with time_authority() as authority:
         with_witness(run, authority.place)
-        assert notify_witness(run, "vbench") == []
+        assert notify_own(run, "vbench") == []
     assert [event.kind for event in iter_events(run)].count(WITNESSED) == len(wrong)
 
 
@@ -154,7 +156,7 @@ def test_no_name_of_a_run_writes_a_line_of_its_own(name: str, monkeypatch: pytes
 
 def test_nothing_is_told_without_a_witness(run: Path) -> None:
     before = (run / "events.jsonl").read_bytes()
-    assert notify_witness(run, "vbench") == []
+    assert notify_own(run, "vbench") == []
     assert (run / "events.jsonl").read_bytes() == before
 
 
@@ -200,8 +202,8 @@ def test_an_rsyslog_server_keeps_what_a_campaign_tells_it(syslog: tuple[str, Pat
         variables["storqual_witness"] = address
     run = plan(tmp_path / "lab", hosts=hosts)
     drive(run, Bench(Rates(noise=0.003)))
-    assert notify_witness(run, "b1") == []
-    assert notify_witness(run, "b1") == []
+    assert notify_own(run, "b1") == []
+    assert notify_own(run, "b1") == []
     batches = milestones_of(run)
     for _ in range(100):
         if kept.is_file() and kept.read_text().count("storqual run=") == len(batches):
@@ -216,7 +218,7 @@ def test_a_time_authority_signs_each_milestone_when_it_is_over(tmp_path: Path) -
     with time_authority() as authority, time_authority("another") as other:
         run = with_witness(make_run(tmp_path / "a", points=POINTS[:1], adapters=("sym",)), authority.place)
         append_event(run, "published", {"files": {}})
-        assert notify_witness(run, "vbench") == []
+        assert notify_own(run, "vbench") == []
         sentences = check_witness(run, f"rfc3161:{authority.certificates}")
         # what `make_run` made is of another day than the answers
         assert [text for text in sentences if "events/published-1" in text] == []
@@ -244,8 +246,25 @@ def test_a_file_on_another_machine_gets_a_line_for_each_batch(
     kept = tmp_path / "a file; of $lines"
     address = f"ssh://keeper@log.lab:2222{kept}"
     with_witness(run, address)
-    assert notify_witness(run, "vbench") == []
+    assert notify_own(run, "vbench") == []
     assert len(kept.read_text().splitlines()) == len(milestones_of(run))
     assert "-p 2222 -- keeper@log.lab" in (tmp_path / "called").read_text()
     assert check_witness(run, address) == []
     assert check_witness(rewritten(run, tmp_path / "copy"), address)
+
+
+@pytest.mark.slow
+def test_the_witness_of_a_strangers_run_is_told_nothing_until_its_user_confirms_it(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would be told with this user's SSH key, at whatever place the run names."""
+    told: list[str] = []
+    monkeypatch.setattr("storqual.witness.milestones.tell", lambda address, *_: told.append(address) or b"")
+    address = "ssh://keeper@log.lab/home/keeper/kept"
+    sealed(with_witness(run, address))
+    assert (len(notify_witness(run, (), "vbench")), notify_witness(run, (), "another"), told) == (1, [], [])
+    for words, code in (([], 0), (["--witness", "syslog://x"], 3), (["--witness", address], 0)):
+        with pytest.raises(SystemExit, match=str(code)):
+            main(["publish", str(run), *words])
+        silent = address not in words
+        assert (told == [], address in capsys.readouterr().err) == (silent, silent)

@@ -12,9 +12,10 @@ from storqual.run.event_kinds import FINISHED
 from storqual.run.events import FIRST_DIGEST
 from storqual.run.layout import dump_line
 from storqual.signoff.verify import verify_run
-from storqual.witness import check_witness, notify_witness
+from storqual.witness import check_witness
 from storqual.witness.milestones import milestones_of
 from tests.support.signing import make_person, write_keys
+from tests.support.time_authority import notify_own
 from tests.support.turn_records import finished
 
 pytestmark = pytest.mark.slow
@@ -72,7 +73,7 @@ FAILED = {"write_error_candidate": {"outcome": "failed", "reasons": ["lost: 2 se
 def test_verify_finds_a_run_of_trials_that_was_rewritten_as_a_whole(tmp_path: Path, kept: Path) -> None:
     run = with_witness(finished(tmp_path / "runs", **FAILED), kept)
     keys = write_keys(tmp_path, make_person(tmp_path, "Pat", "technician"))
-    assert notify_witness(run, "vbench") == []
+    assert notify_own(run, "vbench") == []
     ended = [event.text(FINISHED[event.kind]) for event in iter_events(run) if event.kind in FINISHED]
     assert [text.partition("sha256=")[0].split()[2] for text in kept.read_text().splitlines()] == [
         f"batch={name}" for name in ended
@@ -88,7 +89,7 @@ def test_a_record_that_was_changed_a_trial_that_was_dropped_and_one_that_was_add
     passed: Path, kept: Path
 ) -> None:
     run = with_witness(passed, kept)
-    notify_witness(run, "vbench")
+    notify_own(run, "vbench")
     first, second, *_ = (name for name, milestone in milestones_of(run).items() if milestone.word == "trial")
     record_file = run / "turns" / f"{first}.json"
     whole = record_file.read_bytes()
@@ -106,6 +107,6 @@ def test_a_record_that_was_changed_a_trial_that_was_dropped_and_one_that_was_add
 
 def test_a_witness_that_is_away_is_told_of_and_stops_no_trial(passed: Path, kept: Path) -> None:
     run = with_witness(passed, kept / "no folder")
-    wrong = notify_witness(run, "vbench")
+    wrong = notify_own(run, "vbench")
     assert len(wrong) == len(milestones_of(run))
     assert all(text.startswith(("the digest of trial ", "the digest of batch ")) for text in wrong)

@@ -304,6 +304,8 @@ REPORT = (
     '[{{"cntlid":2,"rcsts":{held},"rkey":18,"hostid":"{host}"}}]}}'
 )
 HOST = "7a1b0000000000000000000000000001"
+# release 3 of nvme-cli
+RENAMED = REPORT.replace("regctls", "registrantext").replace("regctl", "regstrnt")
 
 
 @pytest.mark.parametrize(
@@ -312,6 +314,8 @@ HOST = "7a1b0000000000000000000000000001"
         ('{"gen":0,"rtype":0,"regctl":0,"ptpls":0,"regctls":[]}', ""),
         (REPORT.format(kind=1, held=1, host=HOST), ""),
         (REPORT.format(kind=1, held=1, host="ff" * 16), "another host holds a reservation of it (Write Exclusive"),
+        (RENAMED.format(kind=1, held=1, host=HOST), ""),
+        (RENAMED.format(kind=0, held=0, host="ff" * 16), "other hosts are registered with it"),
         (REPORT.format(kind=0, held=0, host="ff" * 16), "other hosts are registered with it"),
         (REPORT.format(kind=0, held=0, host="ff" * 16).replace('"regctl":1', '"regctl":2'), "it is not known"),
         ("[]", "it is not known"),

@@ -67,11 +67,21 @@ def test_a_kernel_comes_beside_the_others_and_is_not_the_default(bench: RpmBench
     assert bench.running == OLD
 
 
-def test_a_campaign_with_a_kernel_leaves_the_bench_as_it_was(bench: RpmBench) -> None:
+@pytest.mark.parametrize("saved", [f"token-{OLD}", "", None])
+def test_a_campaign_with_a_kernel_leaves_the_bench_as_it_was(bench: RpmBench, saved: str | None) -> None:
+    """Also where no entry is the default by its name, so that the newest kernel would be."""
+    link = bench.folder / "boot" / "vmlinuz"
+    link.symlink_to(f"vmlinuz-{OLD}")
+    bench.variables.pop("saved_entry")
+    bench.variables.update({} if saved is None else {"saved_entry": saved})
     (bench.folder / "boot" / "do_purge_kernels").write_text("")
     before = state(bench)
     install(bench)
     assert not (bench.folder / "boot" / "do_purge_kernels").exists()
+    assert str(link.readlink()) == f"vmlinuz-{NEW}"
+    default = bench.system.loader.default()
+    assert default is not None
+    assert default.release == OLD
     folder = str(bench.folder / "state")
     boot_step(bench.system, folder, "trial", kernel=NEW, mark="abc", fallback=OLD)
     bench.reboot()
@@ -84,6 +94,7 @@ def test_a_campaign_with_a_kernel_leaves_the_bench_as_it_was(bench: RpmBench) ->
     # the initramfs is no file of a package, and its package left it
     assert [step for step in result["steps"] if f"initramfs-{NEW}.img removed" in step]
     assert state(bench) == before
+    assert str(link.readlink()) == f"vmlinuz-{OLD}"
     assert not (bench.folder / "lib" / "modules" / NEW).exists()
     assert read_saved(Path(folder)) is None
 

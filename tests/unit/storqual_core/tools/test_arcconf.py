@@ -12,6 +12,7 @@ from storqual_core.tools.capabilities import AdapterFacts, FirmwareImage, Volume
 from tests.support.replay import Call, Replay
 
 FIXTURES = Path(__file__).parent / "fixtures" / "arcconf"
+SINGLE = Path(__file__).with_name("single_case")
 CONFIG = (FIXTURES / "getconfig.txt").read_text(encoding="utf-8")
 DONE = "\nCommand completed successfully.\n"
 LIST = "Controllers found: 1\n   Controller 1:             : Optimal, Slot 8, HBA, SmartX, CSN0001, 500\n" + DONE
@@ -278,17 +279,7 @@ def test_a_list_within_an_object_ends_where_the_object_goes_on() -> None:
 
 
 def test_members_of_a_serveraid_stand_in_the_order_of_their_stripes() -> None:
-    text = """Controllers found: 1
-Controller information
-   Controller Status : Optimal
-   Controller Model : IBM X 8
-   Logical devices/Failed/Degraded : 1/0/0
-Logical device information
-Logical device number 4
-   RAID level : 5
-   Status of logical device : Optimal
-   Stripe order (Channel,Device) : 0,2 0,0 1,3
-"""
+    text = (SINGLE / "arcconf_short.txt").read_text(encoding="utf-8")
     (volume,) = arcconf.parse_config(text + DONE).adapters[0].volumes
     assert (volume.members, volume.healthy) == (("0 2", "0 0", "1 3"), True)
 
@@ -302,20 +293,7 @@ def test_a_share_of_no_writes_is_write_through(share: str, policy: str) -> None:
     assert arcconf.parse_config(text).adapters[0].volumes[0].policies["write_policy"] == policy
 
 
-ENCLOSURE = """   Channel #2:
-      Device #0
-         Device is an Enclosure Services Device
-         Reported Channel,Device(T:L)         : 2,0(0:0)
-         Enclosure Logical Identifier         : 53CE5A0000000040
-         Vendor                               : ACME
-         Model                                : BP 8
-         Status of Enclosure Services Device
-            Speaker status                    : Not Available
-     Backplane:
-      Device #0
-         Device is an UBM Controller
-         Backplane ID                         : 7
-"""
+ENCLOSURE = (SINGLE / "arcconf_enclosure.txt").read_text(encoding="utf-8")
 
 
 def test_an_enclosure_is_told_and_other_devices_are_kept() -> None:
@@ -347,46 +325,14 @@ def test_a_member_on_a_backplane_is_found_by_its_place() -> None:
 
 def test_a_name_that_the_phy_s_other_end_lends_is_no_sata_drive_s() -> None:
     """A build that does not tell the controller's own name tells it of each phy that is attached to it."""
-    text = """Controllers found: 1
-----------------------------------------------------------------------
-Physical Device information
-----------------------------------------------------------------------
-      Device #0
-         Device is a Hard drive
-         State                              : Online
-         Transfer Speed                     : SATA 3.0 Gb/s
-         Reported Channel,Device(T:L)       : 0,1(1:0)
-         Serial number                      : SN1
-         World-wide name                    : 50000D1101D8A111
-      ----------------------------------------------------------------
-      Device Phy Information
-      ----------------------------------------------------------------
-         Phy #0
-            SAS Address                     : 50000D1101D8A111
-            Attached SAS Address            : 50000D1101D8A100
-
-Command completed successfully.
-"""
+    text = (SINGLE / "arcconf_attached_phy.txt").read_text(encoding="utf-8")
     assert arcconf.parse_config(text).adapters[0].drives[0].wwn == ""
     own = text.replace("name                    : 50000D1101D8A111", "name                    : 5000C50000000011")
     assert arcconf.parse_config(own).adapters[0].drives[0].wwn == "0x5000c50000000011"
 
 
 def test_a_channel_ends_the_device_of_the_channel_before() -> None:
-    text = """Controllers found: 1
-----------------------------------------------------------------------
-Physical Device information
-----------------------------------------------------------------------
-   Channel #0:
-      Transfer Speed                     : Ultra160
-      Device #6
-         Device is an Enclosure
-         Type                            : SAF-TE
-         Vendor                          : ACME
-   Channel #1:
-      Transfer Speed                     : Ultra320
-      Initiator at SCSI ID 7
-"""
+    text = (SINGLE / "arcconf_several.txt").read_text(encoding="utf-8")
     (adapter,) = arcconf.parse_config(text + DONE).adapters
     assert [(each.position, each.vendor) for each in adapter.enclosures] == [("device 6", "ACME")]
     channels = {name: value for name, value in adapter.settings.items() if name.startswith("channel")}
@@ -395,32 +341,7 @@ Physical Device information
 
 
 def test_a_drive_on_a_connector_is_no_member_in_an_enclosure_of_the_same_numbers() -> None:
-    text = """Controllers found: 1
-----------------------------------------------------------------------
-Logical device information
-----------------------------------------------------------------------
-Logical Device number 0
-   RAID level                            : 1
-   Status of Logical Device              : Optimal
-   --------------------------------------------------------
-   Logical Device segment information
-   --------------------------------------------------------
-   Segment 0                             : Present (953869MB, SATA, HDD, Enclosure:1, Slot:0) DSN0001
-   Segment 1                             : Present (953869MB, SATA, HDD, Enclosure:1, Slot:1) DSN0002
-----------------------------------------------------------------------
-Physical Device information
-----------------------------------------------------------------------
-      Device #0
-         Device is a Hard drive
-         Reported Channel,Device(T:L)    : 0,4(4:0)
-         Reported Location               : Connector 1, Device 0
-         Serial number                   : DSN0009
-      Device #1
-         Device is a Hard drive
-         Reported Channel,Device(T:L)    : 0,5(5:0)
-         Reported Location               : Enclosure 1, Slot 1
-         Serial number                   : DSN0002
-"""
+    text = (FIXTURES / "connector.txt").read_text(encoding="utf-8")
     (volume,) = arcconf.parse_config(text + DONE).adapters[0].volumes
     assert volume.members == ("DSN0001", "0 5")
 
@@ -494,26 +415,7 @@ def test_a_device_that_may_be_a_drive_and_does_not_say_so_is_told(kind: str, siz
     assert (sound.serial, sound.unread) == ("DSN0002", "")
 
 
-TEXT = """\
-Controllers found: 1
-----------------------------------------------------------------------
-Controller information
-----------------------------------------------------------------------
-   Controller Status                        : {status}
-   Controller Model                         : Adaptec ASR7805
-   Temperature                              : {temperature}
-   NCQ status                               : Enabled
-   --------------------------------------------------------
-   RAID Properties
-   --------------------------------------------------------
-   Logical devices/Failed/Degraded          : 0/0/0
-   --------------------------------------------------------
-   {title}
-   --------------------------------------------------------
-   {lines}
-
-Command completed successfully.
-"""
+TEXT = (SINGLE / "arcconf_backup_unit.txt").read_text(encoding="utf-8")
 BATTERY, UNIT, GREEN = (
     "Controller Battery Information",
     "Controller Cache Backup Unit Information",

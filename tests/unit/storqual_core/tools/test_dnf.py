@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """dnf and zypper: what a transaction would change, what it did, and why its success may be none."""
 
+import re
+
 import pytest
 
 from storqual_core.kit.errors import ToolError
@@ -66,6 +68,16 @@ def test_the_room_that_is_missing_is_told_once_in_bytes() -> None:
     assert dnf.parse_transaction(fixture_text("dnf", "no_room.txt")).space == {"/boot": 42 << 20}
 
 
+@pytest.mark.parametrize(
+    "first", ["Transaction failed: Rpm transaction failed.", "Failed to resolve the transaction:"]
+)
+@pytest.mark.parametrize(
+    "cause", ["  - file /a of two-1 conflicts with one-1", "OpenPGP check for package a has failed: x"]
+)
+def test_a_failure_of_dnf5_is_told_with_its_cause(first: str, cause: str) -> None:
+    assert dnf.parse_transaction(f"{first}\n{cause}\n").problems == (first, cause.strip())
+
+
 def test_a_dry_run_of_dnf_answers_no() -> None:
     line = f"dnf --assumeno --setopt=installonly_limit=0 install {NEW}"
     assert (
@@ -85,6 +97,14 @@ def test_names_side_by_side_and_columns_of_zypper_are_read() -> None:
         "install": ("example-1.4-1.1", "example-kmp-default-1.4_k6.4.0-1.1"),
         "upgrade": ("dracut-059-2.1",),
     }
+
+
+def test_blocks_of_zypper_are_the_same_as_its_columns() -> None:
+    """Where its output is no terminal, `--details` has each column in a line of its own."""
+    text = fixture_text("zypper", "dry_run_details.txt")
+    blocks = re.sub(r"(?m)^  (\S+)  .*$", lambda row: re.sub(r" {2,}", "\n  ", row.group().strip()) + "\n  ", text)
+    assert "\nexample\n  1.4-1.1\n  x86_64\n  lab\n  Example\n  \n" in blocks
+    assert zypper.parse_transaction(blocks) == zypper.parse_transaction(text)
 
 
 def test_a_list_of_zypper_that_is_not_as_long_as_it_says_is_refused() -> None:
@@ -108,9 +128,8 @@ def test_what_zypper_did_and_who_holds_its_lock() -> None:
 
 def test_a_dry_run_of_zypper_changes_nothing() -> None:
     line = "zypper --non-interactive install --dry-run --details example"
-    found = zypper.preview(
-        Replay([Call(line, fixture_text("zypper", "dry_run_details.txt"))]), ["install", "example"]
-    )
+    replay = Replay([Call(line, fixture_text("zypper", "dry_run_details.txt"))])
+    found = zypper.preview(replay, ["install", "example"])
     assert found.planned["install"][0] == "example-1.4-1.1"
 
 

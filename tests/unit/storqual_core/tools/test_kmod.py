@@ -12,18 +12,7 @@ from storqual_core.tools import kmod
 from tests.support.replay import Call, Replay
 
 LINE = "modinfo -k 6.1.0-2-amd64 megaraid_sas"
-TEXT = """\
-filename:       /lib/modules/6.1.0-2-amd64/kernel/drivers/scsi/megaraid/megaraid_sas.ko
-version:        07.719.03.00-rc1
-srcversion:     ABCDEF0123456789ABCDEF0
-alias:          pci:v00001000d00000079sv*sd*bc*sc*i*
-alias:          pci:v00001000d00000078sv*sd*bc*sc*i*
-vermagic:       6.1.0-2-amd64 SMP preempt mod_unload modversions
-signature:      30:45:02:21:00
-		AA:BB
-parm:           lb_pending_cmds:Change raid-1 load balancing
-	outstanding threshold. (int)
-"""
+TEXT = (Path(__file__).with_name("single_case") / "modinfo_text.txt").read_text(encoding="utf-8")
 
 
 def test_repeated_and_continued_keys_are_kept() -> None:

@@ -12,6 +12,7 @@ from tests.support.replay import Call, Replay
 from tests.support.tool_fixtures import fixture_text
 
 FIXTURES = Path(__file__).parent / "fixtures" / "mdadm"
+SINGLE = Path(__file__).with_name("single_case")
 SCAN = "mdadm --detail --scan"
 REBUILDING = (FIXTURES / "raid10_rebuilding.txt").read_text(encoding="ascii")
 WAITING = (FIXTURES / "raid5_pending.txt").read_text(encoding="ascii")
@@ -136,17 +137,7 @@ def test_a_policy_that_md_does_not_have_is_refused() -> None:
         mdadm.set_policy(Replay([]), "md", VOLUME, "write_policy", "wb")
 
 
-EXAMINE = """/dev/sdb1:
-          Magic : a92b4efc
-        Version : 1.2
-     Array UUID : 01234567:89abcdef:01234567:89abcdef
-           Name : bench:scratch
-     Raid Level : raid1
-   Raid Devices : 2
-          State : clean
-    Device Role : Active device 1
-   Array State : .A ('A' == active, '.' == missing, 'R' == replacing)
-"""
+EXAMINE = (SINGLE / "mdadm_examine.txt").read_text(encoding="utf-8")
 
 
 def test_examine_of_a_member_is_no_array() -> None:
@@ -266,24 +257,7 @@ def test_an_array_that_becomes_narrower_has_the_members_that_leave() -> None:
 
 def test_an_array_that_is_not_started_has_no_level_that_mdadm_made_up_and_no_bitmap() -> None:
     """Whatever its level, mdadm calls it raid0, and prints no line of a bitmap."""
-    text = """/dev/md9:
-           Version : 1.2
-        Raid Level : raid0
-     Total Devices : 2
-       Persistence : Superblock is persistent
-
-             State : inactive
-
-         New Level : raid6
-              Name : bench:9
-              UUID : 837da647:3c4431c9:607feb30:b887f4fd
-            Events : 12
-
-    Number   Major   Minor   RaidDevice
-
-       -       8       17        -        /dev/sdb1
-       -       8       33        -        /dev/sdc1
-"""
+    text = (SINGLE / "mdadm_not_started.txt").read_text(encoding="utf-8")
     volume = mdadm.parse_detail(text)
     assert (volume.level, volume.policies, volume.settings["Raid Level"]) == ("", {}, "raid0")
     assert (volume.members, volume.healthy) == (("/dev/sdb1", "/dev/sdc1"), False)

@@ -13,6 +13,7 @@ from storqual_core.tools.capabilities import FirmwareImage
 from tests.support.replay import Call, Replay
 
 FOLDER = Path(__file__).parent / "fixtures" / "sasflash"
+SINGLE = Path(__file__).with_name("single_case")
 LIST, LINKS = ((FOLDER / f"{name}.txt").read_text(encoding="utf-8") for name in ("list", "links"))
 ALL = """\
 Num   Ctlr            FW Ver        NVDATA        x86-BIOS         PCI Addr
@@ -133,23 +134,7 @@ def test_several_adapters_in_one_text_and_another_commands_text_are_refused() ->
 
 
 def test_a_build_for_sas1_chips_tells_no_board_and_names_its_option_rom_otherwise() -> None:
-    text = """        Adapter Selected is a LSI SAS 1068E(B3):
-
-Controller Number:              2
-Controller:                     1068E(B3)
-PCI Address:                    00:08:00:00
-SAS Address:                    500605b-0-1111-2220
-NVDATA Version (Default):       0x2d03
-NVDATA Version (Persistent):    0x2d04
-Product ID:                     0x2704
-Firmware Version:               01.33.00.00
-NVDATA Vendor:                  LSILogic
-NVDATA Product ID:              SAS3081E
-BIOS Version:                   06.36.00.00
-BIOS Alternate Version:         N/A
-EFI BSD Version:                03.10.00.00
-FCODE Version:                  N/A
-"""
+    text = (SINGLE / "sasflash_sas1.txt").read_text(encoding="utf-8")
     adapter = sasflash.parse_adapter(text)
     assert (adapter.model, adapter.pci, adapter.serial) == ("1068E(B3)", "0000:08:00.0", "")
     assert adapter.firmware == {

@@ -2,6 +2,7 @@
 """ssacli: the indented tree, its errors, and commands that are believed only when text and status agree."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -263,37 +264,13 @@ def test_a_drive_below_a_heading_of_another_release_is_of_no_array() -> None:
     assert ssacli.parse_controllers(text).adapters == ssacli.parse_controllers(SHORT).adapters
 
 
-CARD = """MSCC SmartX 3000-8e in Slot 2085
-   Controller Status: OK
-
-   Expander 378
-      WWID: 51402EC00000007D
-      Port: CN1
-      Box: 1
-
-   Port Name: CN1 (Mixed)
-      SAS Address: 50000D1E00000844
-      Managed Cable Serial Number: CSN0001
-
-   Unassigned
-
-      physicaldrive CN1:1:1
-         Interface Type: Solid State SATA
-         Size: 500 GB
-         WWID: 51402EC000000040
-
-      physicaldrive CN1:1:2
-         Interface Type: SAS
-         Size: 500 GB
-         WWID: 5000C50000000041
-
-   SEP (Vendor ID MSCC, Model Smart Adapter) 379
-      Port: Unknown
-"""
+SINGLE = Path(__file__).with_name("single_case")
+CARD = (SINGLE / "ssacli_expander.txt").read_text(encoding="utf-8")
 
 
-def test_a_name_that_an_expander_lends_is_no_sata_drive_s() -> None:
-    (adapter,) = ssacli.parse_controllers(CARD).adapters
+@pytest.mark.parametrize("label", ["WWID", "Name Of Tomorrow"])
+def test_a_name_that_an_expander_lends_is_no_sata_drive_s(label: str) -> None:
+    (adapter,) = ssacli.parse_controllers(CARD.replace("WWID", label, 1)).adapters
     assert [drive.wwn for drive in adapter.drives] == ["", "0x5000c50000000041"]
 
 
@@ -333,31 +310,13 @@ def test_a_warning_in_between_takes_nothing_with_it(before: str, word: str, end:
 
 
 def test_members_that_failed_are_told_of_their_volume() -> None:
-    text = """Smart Array P222 in Slot 4
-
-   array A (SAS, Unused Space: 0 MB)
-
-      logicaldrive 1 (279.4 GB, RAID 1+0, Interim Recovery Mode)
-
-      physicaldrive 1I:1:1 (port 1I:box 1:bay 1, SAS, 300 GB, OK)
-      physicaldrive 1I:1:2 (port 1I:box 1:bay 2, SAS, --- GB, Failed)
-      physicaldrive 1I:1:3 (port 1I:box 1:bay 3, SAS, 300 GB, Failed, spare)
-"""
+    text = (SINGLE / "ssacli_failed_members.txt").read_text(encoding="utf-8")
     (volume,) = ssacli.parse_controllers(text).adapters[0].volumes
     assert (volume.members, volume.failed, volume.spares) == (("1I:1:1", "1I:1:2"), ("1I:1:2",), ("1I:1:3",))
 
 
 def test_a_volume_whose_heading_is_not_understood_is_not_taken_for_its_array() -> None:
-    text = """Smart Array P222 in Slot 4
-   Controller Status: OK
-
-   Array: A
-      Interface Type: SAS
-
-      Volume Of Tomorrow: 1
-         Size: 50.0 GB
-         Fault Tolerance: 1
-"""
+    text = (SINGLE / "ssacli_new_heading.txt").read_text(encoding="utf-8")
     with pytest.raises(ToolError, match="'Fault Tolerance' under 'Volume Of Tomorrow: 1'"):
         ssacli.parse_controllers(text)
     assert ssacli.parse_controllers(text.replace("Volume Of Tomorrow", "Logical Drive")).adapters[0].volumes

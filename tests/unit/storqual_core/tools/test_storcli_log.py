@@ -3,6 +3,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -62,18 +63,7 @@ def answer(description: str, status: str = "Success", data: object = None, contr
     return json.dumps({"Controllers": [{**entry, **({} if data is None else {"Response Data": data})}]})
 
 
-OWN = """
-Events = GETEVENTS
-
-Controller Properties :
-=====================
-
-------------------------------------
-Ctrl Status  Method          Value
-------------------------------------
-   0 Success handleSuboption Events
-------------------------------------
-"""
+OWN = (Path(__file__).with_name("single_case") / "storcli_log_own.txt").read_text(encoding="utf-8")
 
 
 def test_what_the_tool_says_of_its_command_is_no_part_of_an_event() -> None:

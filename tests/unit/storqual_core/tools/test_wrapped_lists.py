@@ -17,6 +17,7 @@ from tests.support.wrapped_lists import WrappedList, lists_of, wrappings
 from tests.unit.storqual_core.tools.test_recordings import MET
 
 FIXTURES = Path(__file__).parent / "fixtures"
+SINGLE = Path(__file__).with_name("single_case")
 RECORDED = Path(os.environ.get("STORQUAL_TRANSCRIPTS") or Path(__file__).parents[5] / "shared" / "transcripts")
 PARSERS = {
     "arcconf": ("parse_config",),
@@ -90,40 +91,8 @@ def test_a_list_is_read_to_its_end_however_it_is_wrapped(tool: str, parser: str,
     check()
 
 
-ARCCONF = """\
-Controllers found: 1
-Controller information
-   Controller Model : EXAMPLE 8
-   Logical devices/Failed/Degraded : 2/0/0
-Logical drive information
-Logical drive number 1
-   RAID level : 6
-   Status of logical drive : Okay
-   Number of segments : 8
-   Stripe order (Channel,Device) : {list}
-Logical drive number 2
-   RAID level : 1
-   Status of logical drive : Okay
-   Stripe order (Channel,Device) : 1,0 1,1
-Physical Device information
-Command completed successfully.
-"""
-MVCLI = """\
-id:                  0
-name:                big
-status:              functional
-RAID mode:           RAID6
-# of PDs:            8
-PD RAID setup:       {list}
-
-id:                  1
-name:                small
-status:              functional
-RAID mode:           RAID1
-PD RAID setup:       8 9
-
-Total # of VD:       2
-"""
+ARCCONF = (SINGLE / "arcconf_wrapped.txt").read_text(encoding="utf-8")
+MVCLI = (SINGLE / "mvcli_wrapped.txt").read_text(encoding="utf-8")
 MDSTAT = """\
 Personalities : [raid6] [raid1]
 md0 : active raid6 {list}

@@ -123,6 +123,18 @@ def test_fio_2_counts_in_microseconds_and_kib() -> None:
     }
 
 
+@pytest.mark.parametrize("version", ["fio-2.21", "fio-2.99", "fio-3.1", "fio-3.17-9-gc3e5"])
+def test_releases_that_do_not_tell_how_many_latencies_there_are_are_read(version: str) -> None:
+    """Each of them counts bytes."""
+    bare = without(job(bins={"250000": 1000}), "read", "lat_ns", "N")
+    bare["read"]["io_kbytes"] = 4000
+    if version == "fio-2.21":
+        bare["read"]["lat"] = {"max": 900, "mean": 250.0, "bins": {"250": 1000}}
+        del bare["read"]["lat_ns"]
+    found = read(result(bare, version=version))
+    assert (found.status, found.primitives) == ("ok", read(result(job(bins={"250000": 1000}))).primitives)
+
+
 def test_of_several_results_the_last_complete_one_counts() -> None:
     text = result(job(ios=10)) + result(job(ios=20)) + result(job(ios=30))[:-50]
     assert read(text).primitives["read_ios"] == 20

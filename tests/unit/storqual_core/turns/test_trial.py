@@ -190,13 +190,28 @@ def test_a_drive_that_stays_away_is_waited_for_from_its_fault_on_and_not_from_th
     clock, stream = Clock(), FakeStream()
     monkeypatch.setattr(trial, "time", clock)
     monkeypatch.setattr(trial, "LoadWorkers", FakeLoad)
-    monkeypatch.setattr(TurnSubject, "tell_state", lambda *_: None)
+    monkeypatch.setattr(TurnSubject, "tell_state", lambda *_, **_kept: None)
     monkeypatch.setattr(TrialRun, "_follow_log", lambda _self: None)
     run = trial_run(tmp_path, stream, way="qmp_unplug", at_s=2.0, away_s=1.0, load_s=6.0)
     tell_end(run)
     assert run._load(cast("Any", FakeDevice(lost=True)))
     assert clock.now == pytest.approx(100.0 + 2.0 + 1.0 + 30.0, abs=0.3)
     assert ("lost", {"text": "the drive was not usable again 30 s after the fault"}) in stream.told
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_drive_on_which_an_io_never_ended_is_sent_no_command_to_tell_its_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    aims: list[str] = []
+    monkeypatch.setattr(subject, "read_state", lambda *words: aims.append(words[-1]))
+    monkeypatch.setattr(trial, "LoadWorkers", FakeLoad)
+    monkeypatch.setattr(FakeLoad, "stop", lambda *_: ends)
+    monkeypatch.setattr(TrialRun, "_follow_log", lambda _self: None)
+    run = trial_run(tmp_path, FakeStream(), load_s=0.0, at_s=0.0, way="qmp_unplug")
+    tell_end(run)
+    assert run._load(cast("Any", FakeDevice(lost=False))) is ends
+    assert aims == [DRIVE, DRIVE if ends else ""]
 
 
 @pytest.mark.parametrize(
@@ -222,7 +237,7 @@ def test_commands_with_fua_are_sent_where_the_fault_ends_none_and_the_drive_has_
             return errno.EIO
 
     monkeypatch.setattr(trial, "LoadWorkers", Load)
-    monkeypatch.setattr(TurnSubject, "tell_state", lambda *_: None)
+    monkeypatch.setattr(TurnSubject, "tell_state", lambda *_, **_kept: None)
     run = trial_run(tmp_path, FakeStream(), way=way)
     run._limits = replace(run._limits, fua=fua, scsi=scsi)
     assert not run._load(cast("Any", FakeDevice(lost=False)))
@@ -375,7 +390,7 @@ def test_a_load_goes_on_until_the_control_nodes_fault_has_ended_and_for_some_tim
     clock, stream = Late(), FakeStream()
     monkeypatch.setattr(trial, "time", clock)
     monkeypatch.setattr(trial, "LoadWorkers", FakeLoad)
-    monkeypatch.setattr(TurnSubject, "tell_state", lambda *_: None)
+    monkeypatch.setattr(TurnSubject, "tell_state", lambda *_, **_kept: None)
     monkeypatch.setattr(TrialRun, "_follow_log", lambda _self: None)
     run = trial_run(tmp_path, stream, way="qmp_unplug", at_s=2.0, away_s=1.0, load_s=6.0)
     assert run._load(cast("Any", FakeDevice(lost=False)))

@@ -19,42 +19,7 @@ from tests.support.make_run import make_run
 
 pytestmark = pytest.mark.slow
 
-
-_COUNTER = """
-import atexit, json, os
-import orjson, pydantic_core
-
-found, standard, fast = [], json.decoder.JSONDecoder.raw_decode, pydantic_core.from_json
-faster = orjson.loads
-
-
-def by_standard(self, text, idx=0):
-    value, end = standard(self, text, idx)
-    found.append(value)
-    return value, end
-
-
-def by_pydantic(data, **options):
-    found.append(fast(data, **options))
-    return found[-1]
-
-
-def by_orjson(data):
-    found.append(faster(data))
-    return found[-1]
-
-
-def told():
-    names = [one["id"] for one in found if isinstance(one, dict) and "primitives" in one and "id" in one]
-    if names:
-        with open(os.path.join(os.environ["COUNTED"], str(os.getpid())), "w") as file:
-            file.write("".join(name + chr(10) for name in names))
-
-
-json.decoder.JSONDecoder.raw_decode, pydantic_core.from_json = by_standard, by_pydantic
-orjson.loads = by_orjson
-atexit.register(told)
-"""
+_COUNTER = Path(__file__).with_name("parsed_samples.txt").read_text(encoding="utf-8")
 """Loaded by every Python of a publication at its start: notes the samples that any of them parses."""
 
 

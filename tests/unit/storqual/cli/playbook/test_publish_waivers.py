@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from storqual.campaign.publication import waivers_for
+from storqual.checks.own import allow_checks
 from storqual.cli import main
 from storqual.judge.verdict import judge_run
-from storqual.run import write_json
+from storqual.run import read_run, write_json
 from tests.support.make_run import make_run
 from tests.support.sealed_run import sealed
 from tests.support.synthetic_shape import POINTS
@@ -33,9 +34,8 @@ def lab(tmp_path: Path) -> Path:
 @pytest.fixture
 def run(lab: Path, tmp_path: Path) -> Path:
     path = make_run(tmp_path, noise=0.003, points=POINTS[:1], effect={"sym": -0.2})
-    document = json.loads((path / "run.json").read_text(encoding="utf-8"))
-    write_json(path / "run.json", {**document, "lab": [str(lab)]})
-    return sealed(path)
+    allow_checks(read_run(sealed(path)), (), [str(lab)])
+    return path
 
 
 def test_the_labs_own_waivers_accept_a_known_failure(lab: Path, run: Path) -> None:
@@ -113,14 +113,14 @@ def test_waivers_that_are_put_into_a_run_accept_nothing(
 
 
 @pytest.mark.parametrize("where", ["inputs", "nowhere/else", "."])
-def test_a_run_names_no_lab_in_itself_or_where_somebody_works(
-    where: str, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_names_no_lab(where: str, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `/proc/self/cwd` leads to is a folder of whoever publishes a stranger's run."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "of nobody"))
     folder = run / "inputs" if where == "inputs" else tmp_path / where
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "waivers.yml").write_text(WAIVER.format("2035-12-31"), encoding="utf-8")
     document = json.loads((run / "run.json").read_text(encoding="utf-8"))
-    named = str(folder) if where == "inputs" else where
-    write_json(run / "run.json", {**document, "lab": [named], "inventories": [named]})
     monkeypatch.chdir(tmp_path)
-    assert waivers_for(run, None) is None
+    for named in (where, str(folder), f"/proc/self/cwd/{where}"):
+        write_json(run / "run.json", {**document, "lab": [named], "inventories": [named]})
+        assert waivers_for(run, None) is None

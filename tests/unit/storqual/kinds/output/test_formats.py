@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every format: tests, counts held against them, lines that are kept, and any text without an error."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,28 +13,7 @@ from tests.support.mangle import ODD_NUMBERS, with_odd_number
 
 pytestmark = pytest.mark.slow
 
-CUNIT = """\
-
-     CUnit - A unit testing framework for C - Version 2.1-3
-     http://cunit.sourceforge.net/
-
-
-Suite: Read10
-  Test: Simple ...passed
-  Test: BeyondEol ...FAILED
-    1. test_read10_beyond_eol.c:41  - CU_ASSERT_EQUAL(ret,0)
-    2. test_read10_beyond_eol.c:52  - CU_ASSERT_EQUAL(ret,0)
-Suite: Unmap
-  Test: Simple ...    [SKIPPED] Logical unit is fully provisioned. Skipping test
-passed
-
-Run Summary:    Type  Total    Ran Passed Failed Inactive
-              suites      2      2    n/a      0        0
-               tests      3      3      2      1        0
-             asserts     44     44     42      2      n/a
-
-Elapsed time =    0.105 seconds
-"""
+CUNIT = Path(__file__).with_name("cunit.txt").read_text(encoding="utf-8")
 TAP = """\
 TAP version 13
 1..5
