@@ -69,7 +69,10 @@ BROKEN: dict[str, Callable[[Path], object]] = {
     "run.json has nothing but its schema": lambda run: (run / "run.json").write_text('{"schema": "storqual.run/1"}'),
     "run.json is of another bench": lambda run: plan_with(run, lambda it: it["benches"].clear()),
     "an input is no mapping": lambda run: plan_with(run, lambda it: it["inputs"].update(gate=7)),
-    "a budget is text": lambda run: plan_with(run, lambda it: it["plan"].update(effort={"b": {"budget_s": ""}})),
+    "a budget is text": lambda run: plan_with(
+        run, lambda it: it["plan"].update(effort={"bench01": {"budget_s": ""}})
+    ),
+    "a provisioning is text": lambda run: plan_with(run, lambda it: it.update(provisioned=["x"])),
     "a readback of words": lambda run: sample_with(run, lambda line: line.update(data={"sectors": "x"})),
     "run.json is no text": lambda run: (run / "run.json").write_bytes(b"\xff\xfe\x00"),
     "run.json is a folder": lambda run: ((run / "run.json").unlink(), (run / "run.json").mkdir()),
