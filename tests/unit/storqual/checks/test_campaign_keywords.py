@@ -236,15 +236,15 @@ def test_only_a_pass_without_holes_may_be_signed(tmp_path: Path) -> None:
     library = StorqualLibrary(run=str(run))
     with pytest.raises(NotJudgedError, match="not judged yet"):
         library.verdict_should_permit_signing()
-    for verdict, message in (
+    fields = {"run": run.name, "as_of": "2026-11-21T10:00:00Z", "inputs": {}, "criteria": []}
+    passed = {**fields, "exit_code": 0, "outcome": "PASS", "coverage": {"skipped": []}}
+    hole = {"skipped": [{"adapter": "sym", "point": "p", "reason": ""}]}
+    for changes, message in (
         ({"exit_code": 1, "outcome": "FAIL", "reason": "slower"}, "the outcome is FAIL: slower"),
-        (
-            {"exit_code": 0, "coverage": {"skipped": [{"adapter": "sym", "point": "p", "reason": ""}]}},
-            "sym p was not measured",
-        ),
+        ({"coverage": hole}, "sym p was not measured"),
     ):
-        (run / "verdict.json").write_text(json.dumps(verdict))
+        (run / "verdict.json").write_text(json.dumps({**passed, **changes}))
         with pytest.raises(AssertionError, match=message):
             library.verdict_should_permit_signing()
-    (run / "verdict.json").write_text(json.dumps({"exit_code": 0, "outcome": "PASS", "coverage": {"skipped": []}}))
+    (run / "verdict.json").write_text(json.dumps(passed))
     library.verdict_should_permit_signing()
