@@ -98,16 +98,7 @@ def test_the_first_entry_is_the_default_when_none_is_saved(tmp_path: Path) -> No
     assert boot(tmp_path).default({"saved_entry": "gone"}).index == "0"
 
 
-MENU = """\
-menuentry '6.1 rescue' --id=rescue { linux /vmlinuz-0 }
-menuentry 'a' --id=4d684a-6.1.0-50 { linux /vmlinuz-1 }
-submenu '3' --id=more {
-menuentry 'c' --id=deep { linux /vmlinuz-2 }
-menuentry 'x>y' --id=other { linux /vmlinuz-3 }
-}
-menuentry 'two words' --id=a { linux /vmlinuz-4 }
-menuentry 'storqual-trial' --id storqual-trial { linux /vmlinuz-5 }
-"""
+MENU = (Path(__file__).with_name("single_case") / "grub_menu.txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

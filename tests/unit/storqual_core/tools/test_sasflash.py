@@ -15,11 +15,7 @@ from tests.support.replay import Call, Replay
 FOLDER = Path(__file__).parent / "fixtures" / "sasflash"
 SINGLE = Path(__file__).with_name("single_case")
 LIST, LINKS = ((FOLDER / f"{name}.txt").read_text(encoding="utf-8") for name in ("list", "links"))
-ALL = """\
-Num   Ctlr            FW Ver        NVDATA        x86-BIOS         PCI Addr
-----------------------------------------------------------------------------
-0  SAS3008(C0)  15.00.02.00    0e.01.00.07    08.35.00.00     00:3b:00:00
-"""
+ALL = (SINGLE / "sasflash_all.txt").read_text(encoding="utf-8")
 IMAGE = FirmwareImage("/x/fw.bin", "00", "16.00.01.00")
 READ = Call("sas3flash -c 0 -list", LIST)
 FLASH = "sas3flash -c 0 -o -f /x/fw.bin"

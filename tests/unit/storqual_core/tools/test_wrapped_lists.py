@@ -93,16 +93,7 @@ def test_a_list_is_read_to_its_end_however_it_is_wrapped(tool: str, parser: str,
 
 ARCCONF = (SINGLE / "arcconf_wrapped.txt").read_text(encoding="utf-8")
 MVCLI = (SINGLE / "mvcli_wrapped.txt").read_text(encoding="utf-8")
-MDSTAT = """\
-Personalities : [raid6] [raid1]
-md0 : active raid6 {list}
-      1048512 blocks super 1.2 level 6, 64k chunk, algorithm 2 [8/8] [UUUUUUUU]
-
-md1 : active raid1 sdy[1] sdx[0]
-      1048512 blocks super 1.2 [2/2] [UU]
-
-unused devices: <none>
-"""
+MDSTAT = (SINGLE / "mdstat_wrapped.txt").read_text(encoding="utf-8")
 EIGHT: dict[str, tuple[Callable[[str], Any], str, list[str], Callable[[Any], Any]]] = {
     "arcconf": (
         arcconf.parse_config,
