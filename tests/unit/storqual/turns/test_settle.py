@@ -2,6 +2,7 @@
 """Before a bench is changed it answers, nothing runs on it, and what a fault left beneath its drives is gone."""
 
 import asyncio
+import fcntl
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -198,7 +199,9 @@ def test_another_drive_that_was_left_in_a_slot_is_taken_out(settled: Any, monkey
 
 
 @pytest.mark.parametrize("stays", [False, True])
-def test_what_was_left_switched_off_is_switched_on_and_kept_in_mind_until_it_is(tmp_path: Path, stays: bool) -> None:
+def test_what_was_left_switched_off_is_switched_on_and_kept_in_mind_until_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stays: bool
+) -> None:
     phy, slot = tmp_path / "enable", tmp_path / "no folder/power" if stays else tmp_path / "power"
     memory = tmp_path / "a state" / "switched_off"
     memory.parent.mkdir()
@@ -210,6 +213,10 @@ def test_what_was_left_switched_off_is_switched_on_and_kept_in_mind_until_it_is(
             return ended.returncode, ended.stdout
 
     said: list[str] = []
+    with (memory.parent / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        monkeypatch.setattr(settle, "_ASK_S", 0.1)
+        assert settle._left(cast("Any", Shell()), str(memory.parent), said.append) == []
     if stays:
         with pytest.raises(ConnectionLostError):
             settle.settle(cast("Any", Shell()), str(memory.parent), None, say=said.append)
