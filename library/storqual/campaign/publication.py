@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from storqual.base.text import terminal_text
-from storqual.checks.own import own_labs, own_witnesses, to_run_again
+from storqual.checks.own import to_run_again
+from storqual.checks.plan_record import own_labs, own_witnesses
 from storqual.inputs import WAIVERS, beside_inventory, load_suite
 from storqual.inputs.policy import Gate
 from storqual.inputs.shape import raise_all

@@ -2,8 +2,7 @@
 """A user's own checks: the files of them that a campaign is planned with, and when they may be executed.
 
 A check is a program. Which ones a run may start is never read from the run, which may be a stranger's: this user, on
-this machine, named them for it, when it was planned or resumed. That is recorded outside the run, and so are the
-inventories that it was planned from: Ansible executes what an inventory's templates say.
+this machine, named them for it, when it was planned or resumed (`plan_record`).
 """
 
 import json
@@ -19,10 +18,10 @@ from typing import Any
 from storqual.base import child
 from storqual.base.files import suites_folder
 from storqual.checks.collected import DONE, PROBLEMS
+from storqual.checks.plan_record import keep_record, recorded
 from storqual.inputs.shape import raise_all
 from storqual.run import Run, append_check, append_event, read_run, sha256_of
-from storqual.run.files import read_lines
-from storqual.run.layout import CHECK_INPUT, EVENTS, INPUTS, write_bytes, write_json
+from storqual.run.layout import CHECK_INPUT, INPUTS, write_bytes
 from storqual.run.reopened import CORRECTED, corrected_checks, counted_checks, file_of
 from storqual_core.kit.errors import BadInputError, StorqualError
 
@@ -194,7 +193,7 @@ def allow_checks(
     Raises BadInputError for each that is not one of them, StorqualError where the record cannot be written.
     """
     planned = _planned(run)
-    problems, allowed = [], _recorded(run, "checks")
+    problems, allowed = [], recorded(run, "checks")
     for path in files:
         data = path.read_bytes()
         if planned.get(path.name) != sha256_of(data):
@@ -209,27 +208,7 @@ def allow_checks(
     if files or sources or addresses:
         # without checks the record only spares whoever resumes or publishes the run some options
         with suppress(*([] if files else [StorqualError])):
-            record = {"inventories": sources or _recorded(run, "inventories"), "checks": allowed}
-            write_json(_record(run), {**record, "witnesses": {**_recorded(run, "witnesses"), **addresses}})
-
-
-def planned_inventories(run: Run) -> tuple[str, ...]:
-    """The inventories that this user planned the run from. Raises BadInputError where nothing is recorded of it."""
-    sources = tuple(map(str, _recorded(run, "inventories").values()))
-    if not sources:
-        reason = "this run was planned by another user or on another machine, so its inventory is not used"
-        raise BadInputError([f"{run.path}: {reason}; name your own with -i"])
-    return sources
-
-
-def own_witnesses(run: Run) -> tuple[str, ...]:
-    """The places that this user lets be told of the run, whatever run.json names."""
-    return tuple(_recorded(run, "witnesses"))
-
-
-def own_labs(run: Run) -> tuple[Path, ...]:
-    """The inventories that this user planned the run from; none for a run of somebody else."""
-    return tuple(Path(name) for name in _recorded(run, "inventories").values() if "," not in str(name))
+            keep_record(run, allowed, sources, addresses)
 
 
 CORRECT = "correct the file, then: storqual publish RUN --checks FILE"
@@ -281,7 +260,7 @@ def resume_checks(run: Run, named: Sequence[Path]) -> None:
     raise_all(
         f"{run.path}: check {name} was planned by another user or on another machine; to execute your copy of it, add"
         " --checks FILE"
-        for name in sorted(set(_planned(run)) - set(_recorded(run, "checks")))
+        for name in sorted(set(_planned(run)) - set(recorded(run, "checks")))
     )
 
 
@@ -292,7 +271,7 @@ def planned_checks(run: Run, suffix: str, only: Collection[str] | None = None) -
     file that this user did not name, that is gone, or that was changed since the plan, is an ERROR in checks.jsonl.
     """
     checks: dict[str, bytes] = {}
-    allowed = _recorded(run, "checks")
+    allowed = recorded(run, "checks")
     for name, sha256 in _planned(run).items():
         if Path(name).suffix != suffix or (only is not None and name not in only):
             continue
@@ -331,18 +310,3 @@ def _planned(run: Run) -> dict[str, str]:
         if name.startswith(CHECK_INPUT)
     }
     return {**planned, **{name: digest for name, digest in corrected_checks(run).items() if name in planned}}
-
-
-def _recorded(run: Run, part: str) -> dict[str, Any]:
-    try:
-        return dict(json.loads(_record(run).read_text(encoding="utf-8"))[part])
-    except (OSError, ValueError, TypeError, KeyError):
-        return {}
-
-
-def _record(run: Run) -> Path:
-    """Where this user's record about the run is: its name is the digest of the run's first event, the plan."""
-    _, planned = next(read_lines(run.path, EVENTS), (0, b""))
-    declared = Path(os.environ.get("XDG_STATE_HOME", ""))
-    state = declared if declared.is_absolute() else Path("~/.local/state").expanduser()
-    return state / "storqual" / "checks" / f"{sha256_of(planned)}.json"

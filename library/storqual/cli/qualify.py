@@ -66,7 +66,7 @@ def qualify_command(
 
             waivers_for(resumed, waivers)
         if not inventories:
-            from storqual.checks.own import planned_inventories
+            from storqual.checks.plan_record import planned_inventories
             from storqual.run import read_run
 
             inventories = planned_inventories(read_run(resumed))
