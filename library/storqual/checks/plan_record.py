@@ -2,8 +2,8 @@
 """What this user recorded of a run that he planned: its checks, its inventories and its witnesses.
 
 It lies outside the run, on this machine. None of it is read from the run, which may be a stranger's: a check is a
-program, Ansible executes what an inventory's templates say, waivers lie beside an inventory, and a witness is told with
-this user's SSH key.
+program, Ansible executes what an inventory's templates say, waivers lie beside an inventory, and a witness is told
+with this user's SSH key.
 """
 
 import json
