@@ -2,7 +2,7 @@
 """`storqual qualify`: the main job."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +98,11 @@ def qualify_command(
     finally:
         note.unlink(missing_ok=True)
     code = status if status in (0, 1, 2, 3, 4, EXIT_BENCH_LOST, EXIT_UNEXPECTED) else _NO_VERDICT
-    if run_path is None and code in (0, 1):
-        # Ansible ended without reaching the plan: no matching host, or a play that could not start
+    verdict = _json(run_path / "verdict.json") if run_path and (run_path / "verdict.json").is_file() else {}
+    if code in (0, 1) and code != verdict.get("exit_code"):
+        # Ansible ended without reaching the plan (no matching host, a play that could not start), or with its own code
         code = _NO_VERDICT
-    _tell(run_path, code, as_json=as_json)
+    _tell(run_path, verdict, code, as_json=as_json)
     return code
 
 
@@ -139,11 +140,10 @@ def _variables(campaign: Campaign, checks: Sequence[Path]) -> dict[str, object]:
     }
 
 
-def _tell(run: Path | None, code: int, *, as_json: bool) -> None:
+def _tell(run: Path | None, verdict: Mapping[str, Any], code: int, *, as_json: bool) -> None:
     """The end of a job: a summary, or one JSON object; what is missing on standard error."""
     from storqual.report.summary import print_summary
 
-    verdict = _json(run / "verdict.json") if run is not None and (run / "verdict.json").is_file() else {}
     report = run / "report.html" if run is not None and (run / "report.html").is_file() else None
     if report is None or code not in (verdict.get("exit_code"), EXIT_BENCH_LOST):
         # judged, and then refused: a verdict that is not published is nobody's to read
