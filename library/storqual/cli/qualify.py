@@ -100,7 +100,7 @@ def qualify_command(
     code = status if status in (0, 1, 2, 3, 4, EXIT_BENCH_LOST, EXIT_UNEXPECTED) else _NO_VERDICT
     verdict = _json(run_path / "verdict.json") if run_path and (run_path / "verdict.json").is_file() else {}
     if code in (0, 1) and code != verdict.get("exit_code"):
-        # Ansible ended without reaching the plan (no matching host, a play that could not start), or with its own code
+        # Ansible ended without reaching the plan (no matching host, a play that could not start), or as it likes
         code = _NO_VERDICT
     _tell(run_path, verdict, code, as_json=as_json)
     return code

@@ -50,7 +50,7 @@ def test_what_breaks_at_the_end_of_a_play_leaves_no_code_of_ansible(
     (tmp_path / "verdict.json").write_text(json.dumps({"exit_code": 1}), encoding="utf-8")
     play = callback.CallbackModule()
     play._run, play._published, play._judging = tmp_path, True, True
-    monkeypatch.setattr(play, broken, lambda *_: [][0])
+    monkeypatch.setattr(play, broken, lambda *_: int(""))
     with pytest.raises(SystemExit) as left:
         play.v2_playbook_on_stats(SimpleNamespace(processed={"b1": 1}))
     assert left.value.code == code
