@@ -23,6 +23,7 @@ from storqual.bench.lease import (
     Keeper,
     RefusedError,
     Waiting,
+    bench_book,
     boot_clock,
     fence,
     folder_book,
@@ -315,3 +316,14 @@ def test_a_bench_packs_plain_files_only(kind: bytes, mode: Any, tmp_path: Path) 
     with pytest.raises(StorqualError):
         unpack_lease(answer, tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("answer", ["", "Welcome to bench1\n{}", "[]", "[" * 5000, '{"a": 1e999}'])
+def test_a_bench_that_answers_with_no_reservation_is_an_error_that_says_so(answer: str) -> None:
+    with pytest.raises(StorqualError, match="cannot be read"):
+        bench_book(lambda _: (0, answer, ""), ["core"], "/var/lib/x")({"act": "ticket"})
+
+
+@pytest.mark.parametrize(("given", "code"), [(0, 2), (1, 2), (4, 4), (70, 2), ([], 2), (True, 2)])
+def test_a_bench_that_refuses_ends_with_no_verdict(given: object, code: int) -> None:
+    assert RefusedError({"refused": "no", "exit_code": given}).exit_code == code
