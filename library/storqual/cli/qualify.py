@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual qualify`: the main job."""
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from storqual.base import child
 from storqual.base.text import terminal_text
 from storqual.bench.ansible_run import run_playbook
 from storqual.cli.campaign import Campaign, campaign_options, refuse_broken_checks
@@ -82,9 +82,10 @@ def qualify_command(
         variables["wait"] = wait
     if waivers is not None:
         variables["waivers"] = str(waivers.resolve())
-    note = runs / f".last-run-{os.getpid()}"
     options = [*(["--limit", campaign.limit] if campaign.limit else []), *(["-" + "v" * verbose] if verbose else [])]
-    try:
+    # a folder of its own: whoever may write to the runs may have left a note there, or a link
+    with child.empty_folder() as folder:
+        note = folder / "run"
         status = run_playbook(
             "qualify.yml",
             inventories=inventories,
@@ -95,8 +96,6 @@ def qualify_command(
             lines=not verbose,
         )
         run_path = Path(note.read_text(encoding="utf-8").strip()) if note.is_file() else None
-    finally:
-        note.unlink(missing_ok=True)
     code = status if status in (0, 1, 2, 3, 4, EXIT_BENCH_LOST, EXIT_UNEXPECTED) else _NO_VERDICT
     verdict = _json(run_path / "verdict.json") if run_path and (run_path / "verdict.json").is_file() else {}
     if code in (0, 1) and code != verdict.get("exit_code"):

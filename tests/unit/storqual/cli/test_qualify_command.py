@@ -2,6 +2,7 @@
 """How `qualify` ends: a verdict is shown only with its report; a resumed run keeps its plan."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,21 @@ def test_a_verdict_that_was_not_published_is_not_told(
             ended.value.code,
             str(run / "report.html") if published else None,
         )
+
+
+def test_a_note_that_somebody_left_among_the_runs_is_no_run_of_this_play(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_run(tmp_path, **QUIET)
+    verdict, victim = judge_run(run), tmp_path / "victim"
+    (run / "verdict.json").write_text(json.dumps({**verdict, "exit_code": 0}), encoding="utf-8")
+    victim.write_text(f"{run}\n", encoding="utf-8")
+    (tmp_path / f".last-run-{os.getpid()}").symlink_to(victim)
+    monkeypatch.setattr("storqual.cli.qualify.run_playbook", lambda *_, **__: 0)
+    with pytest.raises(SystemExit) as ended:
+        main(["qualify", "-i", "bench,", "--candidate", "x", "--suite", "y", "--runs", str(tmp_path)])
+    assert ended.value.code == 2
+    assert "no run directory was written" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["plan", "qualify"])
