@@ -176,7 +176,7 @@ def unpack_lease(answer: str, folder: Path) -> tuple[float, float, list[str]]:
                 if not all(member.type in (tarfile.REGTYPE, tarfile.DIRTYPE) for member in archive):
                     raise ValueError("it holds more than plain files and folders")  # noqa: TRY301 - told as any damage
                 archive.extractall(folder, filter="data")
-    except (ValueError, tarfile.TarError) as problem:
+    except (ValueError, OSError, tarfile.TarError) as problem:
         raise StorqualError(f"the bench's reservation cannot be read: {problem}") from None
     return now, boot, lock.splitlines()
 
