@@ -334,7 +334,7 @@ def test_files_of_a_reservation_that_no_bench_wrote_are_an_error_or_nothing(tmp_
     (tmp_path / "queue" / "1.json").write_text("[" * 5000, encoding="utf-8")
     assert not LeaseBook(tmp_path).read().waiting
     (tmp_path / "lease.json").write_text("[" * 5000, encoding="utf-8")
-    with pytest.raises(StorqualError, match="lease.json"):
+    with pytest.raises(StorqualError, match="lease"):
         LeaseBook(tmp_path).read()
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
