@@ -146,6 +146,7 @@ _UNITS: Mapping[str, str] = {
     "us": "µs",
 }
 _VALUES: Mapping[str, str] = {
+    "arguments": "list of words without blanks and quotes",
     "cpu_lists": "mapping: adapters to lists of CPU numbers",
     "dkms_package": "mapping: `{package, module, version}`, the package as a .deb file",
     "drive_numbers": "number, or mapping: drives to numbers",

@@ -87,41 +87,7 @@ def test_a_campaign_becomes_root_by_commands_of_the_shipped_rule_alone(tmp_path:
     assert [argv for user, argv in called if not allowed(user, argv)] == []
 
 
-SSH = """\
-#!{python}
-import pathlib, sys
-folder = pathlib.Path({folder!r})
-if "-O" in sys.argv or "-G" in sys.argv:
-    sys.exit(255)
-boot, command = folder / "boot", sys.argv[-1]
-count = folder / "count"
-if "boot_id" in command:
-    if (folder / "dying").exists():
-        (folder / "dying").unlink()
-        number = int(count.read_text()) + 1 if count.exists() else 1
-        count.write_text(str(number))
-        boot.write_text("%036d" % number)
-        sys.exit(255)
-    print(boot.read_text(), "6.1.0-1-amd64", sep="\\n")
-elif "/dev/watchdog0" in command:
-    (folder / "fired").touch()
-    (folder / "dying").touch()
-    print("command-taken")
-elif "sysrq-trigger" in command:
-    (folder / "panicked").touch()
-    (folder / "dying").touch()
-    print("command-taken")
-elif "bootstatus" in command:
-    print("32" if (folder / "fired").exists() else "0")
-elif "identity" in command:
-    print((folder / "look").read_text())
-elif "ls -d" in command and "pstore" in command and (folder / "panicked").exists():
-    print("/sys/fs/pstore/dmesg-erst-1")
-elif "dmesg-erst-1" in command:
-    print("<0>[   9.1] Kernel panic - not syncing: sysrq triggered crash\\n<4>[   9.2] ---[ end Kernel panic ]---")
-elif "flock" in command:
-    print((folder / "lock").read_text() if (folder / "lock").exists() else "free")
-"""
+SSH = Path(__file__).with_name("test_setup.ssh").read_text(encoding="utf-8")
 LOOK = "identity iTCO_wdt\nstate {state}\ntimeout 60\npstore erst\nkdump \npanic 10\n"
 
 

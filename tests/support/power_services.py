@@ -206,6 +206,21 @@ def await_datagrams(port: int, process: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
+def speechless() -> Iterator[str]:
+    """A server that takes a question and answers with no HTTP; its address."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            peer = server.accept()[0]
+            with peer:
+                peer.recv(1 << 16)
+                peer.sendall(b"who are you?\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+@contextmanager
 def power_daemon(switches: dict[str, FileSwitch], folder: Path) -> Iterator[str]:
     """pdudaemon with an outlet for each switch, by the name of its PDU; the address."""
     needed("pdudaemon")

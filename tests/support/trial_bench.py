@@ -25,49 +25,7 @@ _COMMAND = """\
 exec sh -c "$(echo "$0" | sed 's#/proc/sys/kernel/random/boot_id#{folder}/boot_id#g')"
 """
 
-_PROGRAM = """
-import fcntl, json, os, subprocess, sys, time
-path = sys.argv[2]
-body = json.load(open(path))
-attempt, folder = body["attempt"], body["state_dir"]
-stream = f"{folder}/memory/{body['run']}/{body['block']}/{attempt['turn']}.{attempt['part']}.jsonl"
-if sys.argv[1] == "start":
-    os.makedirs(os.path.dirname(stream), exist_ok=True)
-    open(stream, "a")
-    nothing, words = subprocess.DEVNULL, [sys.executable, sys.argv[0], "run", path]
-    subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
-    sys.exit(0)
-file = open(stream, "a", buffering=1)
-def line(kind, **fields):
-    file.write(json.dumps({"kind": kind, "at": time.monotonic_ns(), **fields}) + "\\n")
-lock = open(folder + "/lock", "a+")
-fcntl.flock(lock, fcntl.LOCK_EX)
-open(folder + "/running", "w").write(str(os.getpid()))
-request = next(turn["request"] for turn in body["turns"] if turn["id"] == attempt["turn"])
-state = {"drives": {}, "driver": "d", "link": "", "slab_bytes": 1, "residual": {}}
-line("start", boot_id="")
-line("begin", node="/dev/x", touched=[], wall=0)
-line("state", when="before", state=state)
-line("loading")
-first, count, told = request["load"]["first"], 8, 0
-for number in range(1, 41):
-    at = first + number % count
-    now = time.monotonic_ns()
-    line("io", ios=[["w", number, at, 1, now, now + 1, 0]])
-    told += 1
-    if number == 20:
-        line("fault", phase="begin", text=request["way"])
-        line("seen", seen="read_back", text="it is")
-        line("seen", seen="put_back", text="it was")
-        line("fault", phase="end", text=request["way"])
-    time.sleep(STEP)
-line("state", when="after", state=state)
-runs = [[first + place, 1, "good", max(n for n in range(1, 41) if n % count == place)] for place in range(count)]
-for turn in (1, 2):
-    line("found", turn=turn, runs=runs, whole=True)
-boot = open(folder + "/boot_id").read().strip()
-line("end", outcome="done", message="", ios=told, disks={}, boot_id=boot)
-"""
+_PROGRAM = Path(__file__).with_name("trial_bench.program").read_text(encoding="utf-8")
 
 
 class TrialBench:

@@ -122,14 +122,18 @@ class CallbackModule(CallbackBase):
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         """Leave with the code: the worst refusal first, then the verdict's, then 2 for a judging run without one."""
-        from storqual.bench.live_line import remove_board  # noqa: PLC0415 - as above
+        code: int | None = 70
+        try:
+            from storqual.bench.live_line import remove_board  # noqa: PLC0415 - as above
 
-        remove_board()
-        self._show_drift()
-        self._emit(kind="end")
-        code = self._exit_code(stats)
-        if self._judging:
-            self._tell(code, sorted(stats.processed))
+            remove_board()
+            self._show_drift()
+            self._emit(kind="end")
+            code = self._exit_code(stats)
+            if self._judging:
+                self._tell(code, sorted(stats.processed))
+        except Exception as problem:  # noqa: BLE001 - Ansible would warn, and end with 0 beside a verdict that is FAIL
+            self._display.error(f"storqual_events: {type(problem).__name__}: {problem}", wrap_text=False)
         if code is not None:
             sys.exit(code)
 

@@ -129,17 +129,17 @@ def folder_book(folder: Path) -> Ask:
 
 
 def bench_book(shell: Callable[[str], tuple[int, str, str]], program: Sequence[str], state_dir: str) -> Ask:
-    """Reservations on the bench itself, asked by the program that it has for everything else.
-
-    `program` are the words that start it there. Raises StorqualError, and what `shell` raises.
-    """
+    """Reservations on the bench, asked by the words `program`. Raises StorqualError, and what `shell` raises."""
 
     def ask(request: Mapping[str, Any]) -> dict[str, Any]:
         rc, out, err = shell(shlex.join([*program, "lease", state_dir, json.dumps(request)]))
         if rc:
             complaint = (err or out).strip()
             raise StorqualError(f"the bench's reservation cannot be asked: {old_python(complaint) or complaint}")
-        return dict(json.loads(out))
+        with suppress(ValueError):
+            if isinstance(answer := parse_json(out.encode(), _MOST_VALUES), dict):
+                return answer
+        raise StorqualError(f"the bench's reservation cannot be read: it answered {terminal_text(out[:200])!r}")
 
     return ask
 
@@ -176,16 +176,16 @@ def unpack_lease(answer: str, folder: Path) -> tuple[float, float, list[str]]:
                 if not all(member.type in (tarfile.REGTYPE, tarfile.DIRTYPE) for member in archive):
                     raise ValueError("it holds more than plain files and folders")  # noqa: TRY301 - told as any damage
                 archive.extractall(folder, filter="data")
-    except (ValueError, tarfile.TarError) as problem:
+    except (ValueError, OSError, tarfile.TarError) as problem:
         raise StorqualError(f"the bench's reservation cannot be read: {problem}") from None
     return now, boot, lock.splitlines()
 
 
 class RefusedError(StorqualError):
-    """What the place of reservations refused, with its exit code."""
+    """What the place of reservations refused, with its exit code: 0 and 1 are verdicts, and not its own."""
 
     def __init__(self, answer: Mapping[str, Any]) -> None:
-        self.exit_code = int(answer["exit_code"])
+        self.exit_code = code if (code := answer.get("exit_code")) in (3, 4, 5) else 2
         super().__init__(str(answer["refused"]))
 
 

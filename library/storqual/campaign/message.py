@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one message of a campaign, to a webhook or a program of the lab's own (`storqual_notify`)."""
 
+import http.client
 import json
 import subprocess
 import urllib.error
@@ -75,7 +76,7 @@ def send_message(notify: Notify, message: Mapping[str, Any]) -> str:
                 pass
         except urllib.error.HTTPError as problem:
             problems.append(f"the webhook answered {problem.code}")
-        except (OSError, ValueError) as problem:
+        except (OSError, ValueError, http.client.HTTPException) as problem:
             problems.append(f"the webhook does not answer ({type(problem).__name__})")
     if notify.command is not None:
         try:

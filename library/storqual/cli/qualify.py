@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`storqual qualify`: the main job."""
 
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from storqual.base import child
 from storqual.base.text import terminal_text
 from storqual.bench.ansible_run import run_playbook
 from storqual.cli.campaign import Campaign, campaign_options, refuse_broken_checks
@@ -82,9 +82,10 @@ def qualify_command(
         variables["wait"] = wait
     if waivers is not None:
         variables["waivers"] = str(waivers.resolve())
-    note = runs / f".last-run-{os.getpid()}"
     options = [*(["--limit", campaign.limit] if campaign.limit else []), *(["-" + "v" * verbose] if verbose else [])]
-    try:
+    # a folder of its own: whoever may write to the runs may have left a note there, or a link
+    with child.empty_folder() as folder:
+        note = folder / "run"
         status = run_playbook(
             "qualify.yml",
             inventories=inventories,
@@ -95,13 +96,12 @@ def qualify_command(
             lines=not verbose,
         )
         run_path = Path(note.read_text(encoding="utf-8").strip()) if note.is_file() else None
-    finally:
-        note.unlink(missing_ok=True)
     code = status if status in (0, 1, 2, 3, 4, EXIT_BENCH_LOST, EXIT_UNEXPECTED) else _NO_VERDICT
-    if run_path is None and code in (0, 1):
-        # Ansible ended without reaching the plan: no matching host, or a play that could not start
+    verdict = _json(run_path / "verdict.json") if run_path and (run_path / "verdict.json").is_file() else {}
+    if code in (0, 1) and code != verdict.get("exit_code"):
+        # Ansible ended without reaching the plan (no matching host, a play that could not start), or as it likes
         code = _NO_VERDICT
-    _tell(run_path, code, as_json=as_json)
+    _tell(run_path, verdict, code, as_json=as_json)
     return code
 
 
@@ -139,11 +139,10 @@ def _variables(campaign: Campaign, checks: Sequence[Path]) -> dict[str, object]:
     }
 
 
-def _tell(run: Path | None, code: int, *, as_json: bool) -> None:
+def _tell(run: Path | None, verdict: Mapping[str, Any], code: int, *, as_json: bool) -> None:
     """The end of a job: a summary, or one JSON object; what is missing on standard error."""
     from storqual.report.summary import print_summary
 
-    verdict = _json(run / "verdict.json") if run is not None and (run / "verdict.json").is_file() else {}
     report = run / "report.html" if run is not None and (run / "report.html").is_file() else None
     if report is None or code not in (verdict.get("exit_code"), EXIT_BENCH_LOST):
         # judged, and then refused: a verdict that is not published is nobody's to read

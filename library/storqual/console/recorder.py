@@ -248,7 +248,7 @@ class Recorder:
                 "expect": lambda: self._expect(float(question["for_s"]), str(question["why"])),
                 "no_longer": lambda: self._note(NO_LONGER),
             }[question["do"]]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return {"refused": "this is no question that a recorder answers"}
         try:
             act()

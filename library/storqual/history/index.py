@@ -2,7 +2,8 @@
 """The index of a folder of run directories: SQLite, embedded, rebuilt from them at any time.
 
 A run is known by the digest of its run.json and verdict.json (which holds the digests of samples and inputs): one
-that has not changed is not read again, wherever it was moved to, and one that is gone is forgotten.
+that has not changed is not read again, wherever it was moved to, and one that is gone is forgotten. The index is its
+reader's own: one that lay beside the runs, which may be anybody's, would say of them what it liked.
 
 The control chart of a bench's golden reference drive is one of individuals, a value per campaign: the mean of its
 readings. Limits come from the campaigns before the one that is looked at. Within a campaign the readings say nothing
@@ -11,6 +12,7 @@ about campaigns.
 
 import json
 import math
+import os
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -20,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from storqual.base.files import state_home
 from storqual.history.past_runs import digest_of_run, is_judged, read_past_run
 from storqual.inputs import load_suite
 from storqual.inputs.policy import Gate
@@ -35,9 +38,9 @@ from storqual.judge.question import (
     session_means,
     units_of,
 )
-from storqual.run import Run
+from storqual.run import Run, sha256_of
 from storqual.run.files import DAMAGE, limit_of
-from storqual.run.layout import is_inside_run, run_folders
+from storqual.run.layout import RUN_FILE, is_inside_run, run_folders
 from storqual.run.measurements import measurements_at
 from storqual.statistics.estimates import individuals
 from storqual.statistics.noise import pooled_sd
@@ -183,7 +186,6 @@ def _limits(values: list[float]) -> tuple[float | None, float | None]:
     return chart.centre - reach, chart.centre + reach
 
 
-INDEX = ".history.sqlite"
 _VERSION = 3
 _TABLES = """
 CREATE TABLE run (digest TEXT PRIMARY KEY, path TEXT, name TEXT, created TEXT, suite TEXT, profile TEXT,
@@ -270,17 +272,21 @@ class RunIndex:
             self._connection.executemany("INSERT INTO reference VALUES (?,?,?,?,?)", readings)
 
 
+def index_file(runs: Path) -> Path:
+    """Where this user's index of a folder of runs is."""
+    return state_home() / "storqual" / "history" / f"{sha256_of(os.fsencode(runs.resolve()))[:16]}.sqlite"
+
+
 @contextmanager
 def open_history(runs: Path) -> Iterator[RunIndex]:
     """Open the index of a folder of runs, made anew when it is of another version or damaged.
 
     Raises BadInputError when the folder is none, or cannot be written to.
     """
-    path = runs / INDEX
+    path = index_file(runs)
     if not runs.is_dir():
         raise BadInputError([f"{runs}: found no folder, expected one that holds run directories"])
-    if is_inside_run(path):
-        # the index is a file in that folder, and every file in a run is evidence
+    if is_inside_run(runs / RUN_FILE):
         raise BadInputError([f"{runs}: found a run directory, expected the folder that holds run directories"])
     try:
         connection = _sound(path) or _fresh(path)
@@ -309,6 +315,7 @@ def _sound(path: Path) -> sqlite3.Connection | None:
 
 def _fresh(path: Path) -> sqlite3.Connection:
     """A new index, empty; it appears whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_name(f"{path.name}.new")
     draft.unlink(missing_ok=True)
     with closing(sqlite3.connect(draft)) as connection:
@@ -350,7 +357,7 @@ def history_bytes(path: Path, benches: Collection[str]) -> bytes:
 
 def reference_shifts(runs: Path) -> dict[str, str]:
     """By bench how far its golden reference was from its usual value in the newest campaign of the index as it is."""
-    if not (runs / INDEX).is_file():
+    if not index_file(runs).is_file():
         return {}
     with open_history(runs) as history:
         newest = {point.bench: point for point in control_chart(history.readings())}

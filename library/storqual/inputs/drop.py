@@ -250,7 +250,7 @@ def _checked(
     return settings, problems
 
 
-_NAMING = ("text", "list", "unplug")
+_NAMING = ("text", "list", "arguments", "unplug")
 """Kinds of settings whose numbers are names: an unquoted WWN, a serial number that begins with zeros."""
 
 

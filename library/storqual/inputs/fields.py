@@ -66,8 +66,8 @@ def _size(value: object) -> object:
         size = parse_size(typing.cast("str | int", value)) if not isinstance(value, bool | float) else 0
     except (ValueError, TypeError):
         raise ValueError("a size such as 512, 4k or 1GiB") from None
-    if size <= 0:
-        raise ValueError("a size above zero")
+    if not 0 < size < 1 << 63:
+        raise ValueError("a size above zero, below 8 EiB")
     return int(size)
 
 

@@ -178,6 +178,7 @@ def _values(setting: Setting) -> Json:
         "size": dict(SIZE),
         "text": dict(WORD),
         "list": {"type": "array", "items": dict(WORD)},
+        "arguments": {"type": "array", "items": dict(WORD)},
         "link_rate": {"type": ["string", "number"], "examples": list(LINK_RATES)},
         "seconds_or_off": {"anyOf": [whole, {"const": "off"}]},
         "retries": {"anyOf": [whole, {"enum": ["fail", "queue"]}]},

@@ -96,9 +96,9 @@ def _other_groups(sources: Sequence[Path]) -> Iterator[str]:
         groups = [str(key) for key in document.data] if isinstance(document.data, dict) else []
         named = [group for group in groups if group == "all" or (group, "hosts") in document.lines]
         named = [group for group in named if group != GROUP]
-        if named:
-            text = f"no host is in the group `{GROUP}`; this file has {' and '.join(f'`{group}`' for group in named)}"
-            yield document.about((named[0],), f"{text}; {_REMEDY}")
+        if named or GROUP in groups:
+            others = f"; this file has {' and '.join(f'`{group}`' for group in named)}" if named else ""
+            yield document.about(((named or [GROUP])[0],), f"no host is in the group `{GROUP}`{others}; {_REMEDY}")
 
 
 def _doubled_keys(sources: Sequence[Path]) -> Iterator[str]:
@@ -274,6 +274,7 @@ def _documents(sources: Sequence[Path], hosts: Mapping[str, Any], name: str) -> 
     """
     shared: list[_Use] = []
     own: defaultdict[str, list[_Use]] = defaultdict(list)
+    bare: dict[str, Document] = {}
     for file in _files(sources):
         try:
             document = read_yaml(file, foreign_tags=True)
@@ -283,6 +284,9 @@ def _documents(sources: Sequence[Path], hosts: Mapping[str, Any], name: str) -> 
         for use in _uses(document):
             owner = use.owner(file)
             (shared if owner is None else own[owner]).append(use)
+        for keys, line in document.lines.items():
+            if keys[-2:-1] == ("hosts",):
+                bare.setdefault(str(keys[-1]), Document(document.name, None, {(): line}))
     documents = {}
     for host in hosts:
         uses = own[host] + shared
@@ -293,7 +297,7 @@ def _documents(sources: Sequence[Path], hosts: Mapping[str, Any], name: str) -> 
                 for inner, line in use.lines.items():
                     lines.setdefault(inner, line)
                 lines.setdefault((), use.document.line(use.keys[:-1]))
-        documents[host] = Document(label, None, lines)
+        documents[host] = bare[host] if not uses and host in bare else Document(label, None, lines)
     return documents
 
 

@@ -74,8 +74,8 @@ def published_reports() -> list[str]:
 def _report(name: str) -> Published:
     folder = suites_folder() / "published"
     path = folder / f"{name.replace('_', '-')}.yml"
-    if path.parent != folder or not path.is_file():
-        known = published_reports()
+    known = published_reports()
+    if path.stem not in known or path.parent != folder:
         raise BadInputError([unknown("published report", name, known, most=len(known))])
     return load_published(Path(path))
 

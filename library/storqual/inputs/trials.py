@@ -10,7 +10,7 @@ from pydantic import Field
 
 from storqual.inputs.fields import Duration, ManyOf, Name, Percent, Size, Text
 from storqual.inputs.shape import Shape, did_you_mean, one_of
-from storqual.inputs.yaml_file import Document, Keys
+from storqual.inputs.yaml_file import Document, Keys, as_written
 from storqual_core.data.faults import FAULTS
 from storqual_core.turns.foreign_program import PLACEHOLDERS
 
@@ -116,7 +116,8 @@ def trial_problems(document: Document) -> Iterator[str]:
             given = profile.get(key)
             words = given if isinstance(given, list | dict) else [given]
             named += [(("profiles", name, key), what, word, known) for word in words]
-    for where, what, word, known in named:
+    for where, what, given, known in named:
+        word = as_written(given)
         if isinstance(word, str) and word not in known:
             yield document.problem(where, f"no {what} {word!r}", one_of(known) + did_you_mean(word, known))
     for name in loads:

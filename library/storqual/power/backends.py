@@ -4,10 +4,10 @@
 A password reaches a program by its environment alone: arguments are everybody's to read in `/proc`.
 """
 
+import http.client
 import json
 import re
 import tempfile
-import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
@@ -144,7 +144,7 @@ class PdudaemonBackend(_Backend):
             try:
                 with opener.open(address, timeout=_CALL_S) as answer:
                     answer.read(1 << 16)
-            except (OSError, ValueError, urllib.error.URLError) as problem:
+            except (OSError, ValueError, http.client.HTTPException) as problem:
                 problems.append(f"{outlet.pdu} port {outlet.port}: {telling_line(str(problem))}")
         if problems:
             raise PowerBackendError(f"pdudaemon at {self.url}: {'; '.join(problems)}")

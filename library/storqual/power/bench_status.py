@@ -110,12 +110,12 @@ def _read_answer(answer: str) -> dict[str, Any]:
         with suppress(StorqualError):
             # the bench's files with the bench's clock
             fields |= _reservation(LeaseBook(Path(folder), clock=lambda: now, boot_time=lambda: boot).read())
-        with suppress(OSError, ValueError, KeyError):
+        with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
             saved = json.loads((Path(folder) / "saved.json").read_text(encoding="utf-8"))
             fields["left_over"] = f"changed by run {saved['run']} since {saved['since']}, not restored"
     if lines[-1:] == ["held"]:
         fields["running"] = "something"
-        with suppress(ValueError, KeyError):
+        with suppress(ValueError, KeyError, TypeError, RecursionError):
             holder = json.loads(lines[0])
             fields["running"] = f"{holder['block'] or holder['purpose']} of {holder['run']} since {holder['since']}"
             # what it changed is what it measures

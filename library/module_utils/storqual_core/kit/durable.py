@@ -28,6 +28,13 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
 
 
+def _made_new(path: str) -> int:
+    """A new file with that name: what a killed program left there goes, and no link of somebody else is followed."""
+    with suppress(FileNotFoundError):
+        os.unlink(path)  # noqa: PTH108 - see below
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+
+
 def replace_file(path: Path, text: str, *, durable: bool = True) -> None:
     """Put `text` at `path` in one step; with `durable` it is on the disk before this returns."""
     replace_bytes(path, text.encode(), durable=durable)
@@ -40,7 +47,7 @@ def replace_bytes(path: Path, data: bytes, *, durable: bool = True) -> None:
     """
     part = f"{path.parent}/.{path.name}.{os.getpid()}.part"
     try:
-        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        handle = _made_new(part)
         try:
             rest = memoryview(data)
             while rest:
@@ -70,7 +77,7 @@ def copy_file(source: Path, target: Path) -> None:
     """
     part = target.parent / f".{target.name}.{os.getpid()}.part"
     try:
-        with source.open("rb") as read, part.open("wb") as write:
+        with source.open("rb") as read, os.fdopen(_made_new(str(part)), "wb") as write:
             os.fchmod(write.fileno(), os.fstat(read.fileno()).st_mode & 0o7777)
             shutil.copyfileobj(read, write)
             write.flush()

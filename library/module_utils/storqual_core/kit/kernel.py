@@ -160,6 +160,10 @@ class WriteWatch:
 
 FILE = "/etc/modprobe.d/zz-storqual.conf"
 _HEAD = "# Written by storqual, which also removes it; options declared in a drop.\n"
+ARGUMENT = re.compile(r"[A-Za-z0-9_.,:=/+@%-]+\Z")
+"""A word of the kernel's command line that every boot loader and its shell take as it is."""
+OWN_ARGUMENT = "storqual."
+"""What the words begin with by which a boot is known as a trial of ours."""
 _NAME = re.compile(r"[A-Za-z][\w-]*\Z")
 _TRUE, _FALSE = ("1", "y", "yes", "on", "true"), ("0", "n", "no", "off", "false")
 

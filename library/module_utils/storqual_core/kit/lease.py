@@ -292,7 +292,7 @@ class LeaseBook:
             try:
                 seen = path.stat().st_mtime
                 owner = Owner.of(json.loads(path.read_text(encoding="utf-8")))
-            except (OSError, ValueError, KeyError, TypeError):
+            except (OSError, ValueError, KeyError, TypeError, RecursionError):
                 continue
             # nobody reaches the queue of a bench that is down
             if abs(self._clock() - max(seen, self._boot_time())) < WAITING_S:
@@ -342,7 +342,7 @@ class LeaseBook:
             body = json.loads(self._file.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError) as problem:
+        except (OSError, ValueError, RecursionError) as problem:
             raise self._unreadable(problem) from problem
         if not isinstance(body, dict) or body.get("schema") != _SCHEMA or not isinstance(body.get("number", 0), int):
             raise self._unreadable(f"found no {_SCHEMA}")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Callable, Collection, Iterator, Mapping, Sequence
 
 from .errors import BadInputError
-from .kernel import declared_options
+from .kernel import ARGUMENT, OWN_ARGUMENT, declared_options
 from .package_names import kernel_problem, split_file
 from .quantities import is_whole, parse_duration, parse_size
 
@@ -326,7 +326,7 @@ os.governor choice performance,powersave,schedutil,ondemand,conservative,userspa
 os.irq_affinity cpu_lists 0..4095 : adapter alias to the CPUs that take its interrupts : interrupts
 os.nr_requests integer 1..65535 : drive.nr_requests of drives under test that declare none of their own : in-flight
 os.cpus integer 1..4096 reboot : processors that the kernel brings up (maxcpus)
-os.cmdline list reboot : arguments added to the kernel command line
+os.cmdline arguments reboot : arguments added to the kernel command line
 multipath.path_selector choice service-time,queue-length,round-robin,historical-service-time,io-affinity \
 : how the path of the next I/O is chosen : maps
 multipath.path_checker choice tur,readsector0,directio,rdac,hp_sw,emc_clariion : what tells that a path works : maps
@@ -465,6 +465,14 @@ def _list(setting: Setting, value: object) -> list[str]:
     if not isinstance(value, (list, tuple)):
         raise ValueError(f"{value!r} is not a list")  # noqa: TRY004 - a wrong word in a manifest, not a wrong call
     return [_text(setting, item) for item in value]
+
+
+def _arguments(setting: Setting, value: object) -> list[str]:
+    words = _list(setting, value)
+    wrong = next((word for word in words if not ARGUMENT.match(word) or word.startswith(OWN_ARGUMENT)), "")
+    if wrong:
+        raise ValueError(f"{wrong!r} is no word of the command line: it has blanks or quotes, or is storqual's own")
+    return words
 
 
 def _mapping(_setting: Setting, value: object) -> dict[str, object]:
@@ -626,6 +634,7 @@ _KINDS: Mapping[str, Callable[[Setting, object], object]] = {
     "retries": _retries,
     "seconds_or_off": _seconds_or_off,
     "list": _list,
+    "arguments": _arguments,
     "mapping": _mapping,
     "dkms_package": _dkms_package,
     "kmod_package": _kmod_package,

@@ -19,6 +19,7 @@ from typing import Iterator, Mapping, Sequence
 
 from ..kit.command import Runner
 from ..kit.errors import ToolError
+from ..kit.kernel import ARGUMENT, OWN_ARGUMENT
 from . import bls, boot_files
 
 TRIAL_ENTRY = "storqual-trial"
@@ -27,7 +28,6 @@ _KERNEL_LINES = ("linux", "linux16", "linuxefi")
 _INITRD_LINES = ("initrd", "initrd16", "initrdefi")
 # `vmlinuz-6.1.0`, and as systemd's kernel-install has it: `/<token>/6.1.0/linux`, openSUSE's with a digest
 _RELEASE = re.compile(r"vmlinuz-(\S+)$|/([^/\s]+)/linux(?:-[0-9a-f]{40})?$")
-OUR_WORDS = "storqual."
 _HEADS = ("menuentry ", "menuentry\t", "submenu ", "submenu\t")
 _SOURCE = re.compile(r"\s*(?:source|\.)\s+\S*/custom\.cfg")
 _ONCE = "grub2-once.service"
@@ -293,14 +293,14 @@ def _folder(word: str) -> str:
 
 def without_ours(words: Sequence[str]) -> list[str]:
     """The arguments without those that an entry of ours adds; a bench without our words may have its own `panic=`."""
-    if not any(word.startswith(OUR_WORDS) for word in words):
+    if not any(word.startswith(OWN_ARGUMENT) for word in words):
         return list(words)
-    return [word for word in words if not word.startswith((OUR_WORDS, "panic="))]
+    return [word for word in words if not word.startswith((OWN_ARGUMENT, "panic="))]
 
 
 def kept_arguments(words: Sequence[str], arguments: Sequence[str]) -> list[str]:
     """A template's arguments without those of an earlier trial, and `arguments` behind them. Raises ToolError."""
-    unfit = [word for word in arguments if not re.fullmatch(r"[\w.,:=/+@%-]+", word)]
+    unfit = [word for word in arguments if not ARGUMENT.match(word)]
     if unfit:
         raise ToolError(f"kernel arguments that cannot be written for the boot loader: {' '.join(unfit)}")
     panics = any(word.startswith("panic=") for word in arguments)

@@ -45,7 +45,8 @@ class DumpPlace:
 
 def make_script(place: DumpPlace, modules: Sequence[tuple[str, str]]) -> str:
     """The first program of a crash kernel: load `modules` (path, options), write the dump, start the bench again."""
-    loads = "\n".join(f"insmod {shlex.quote(path)} {options}".rstrip() for path, options in modules)
+    # a value that a drop declares may hold what a shell takes for the end of a command
+    loads = "\n".join(shlex.join(["insmod", path, *options.split()]) for path, options in modules)
     return f"""#!/bin/busybox sh
 /bin/busybox mkdir -p /proc /sys /dev /tmp
 /bin/busybox mount -t proc proc /proc

@@ -42,7 +42,7 @@ def parse_fields(words: Sequence[str]) -> dict[str, Any]:
         elif name.endswith(":"):
             try:
                 fields[name[:-1]] = json.loads(value)
-            except ValueError as problem:
+            except (ValueError, RecursionError) as problem:
                 problems.append(f"found {word[:80]!r}, expected JSON after := ({problem})")
         else:
             fields[name] = value
@@ -74,7 +74,7 @@ def _fields_from_stdin() -> dict[str, object]:
     text = "" if sys.stdin.isatty() else sys.stdin.read()
     try:
         fields = json.loads(text) if text.strip() else {}
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise BadInputError([f"standard input: found no JSON ({problem}), expected the event's fields"]) from None
     if not isinstance(fields, dict):
         raise BadInputError([f"standard input: found {type(fields).__name__}, expected a JSON object"])

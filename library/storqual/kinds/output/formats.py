@@ -40,6 +40,8 @@ def read_output(form: str, text: str, *, status: int | None, hung: bool) -> Read
         tests.append(program_test(reading.current, "failed", ending))
     elif not reading.complete:
         problems.append(f"the text ends before its end; the program ended with status {status}")
+    elif status is not None and status < 0:
+        problems.append(f"signal {-status} ended the program after its last test")
     elif not tests:
         problems.append(f"no test was read; the program ended with status {status}")
     return replace(reading, tests=with_own_names(tests), problems=tuple(problems))

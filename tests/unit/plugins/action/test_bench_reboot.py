@@ -16,33 +16,7 @@ pytestmark = pytest.mark.plays
 KNOCKS = 4
 
 # What the plugin says to ssh: where is the bench, which boot is it, reboot, settle. It writes down each login.
-SSH = """\
-#!{python}
-import pathlib, sys
-folder = pathlib.Path({folder!r})
-if "-O" in sys.argv:
-    sys.exit(255)
-if "-G" in sys.argv:
-    print((folder / "config").read_text())
-    sys.exit(0)
-boot, command = folder / "boot", sys.argv[-1]
-with (folder / "logins").open("a") as log:
-    log.write("up\\n" if boot.exists() else "down\\n")
-if "--no-block reboot" in command:
-    if not (folder / "hangs").exists():
-        boot.unlink()
-elif "echo b > /proc/sysrq-trigger" in command:
-    boot.write_text({new!r})
-    sys.exit(255)
-elif not boot.exists():
-    if (folder / "logins").read_text().count("down") == {knocks}:
-        boot.write_text({new!r})
-    sys.exit(255)
-elif "boot_id" in command:
-    print(boot.read_text(), "6.1.0-1-amd64", sep="\\n")
-else:
-    print("running")
-"""
+SSH = Path(__file__).with_name("test_bench_reboot.ssh").read_text(encoding="utf-8")
 
 
 @dataclass

@@ -13,30 +13,7 @@ pytestmark = pytest.mark.plays
 ANSWER = {"changed": True, "restored": True, "settings": [], "reboot": False, "power_cycle": False}
 
 # A bench that goes down by the first module that runs on it, and is back in the boot of `back` at the third login.
-SSH = """\
-#!{python}
-import json, pathlib, sys
-folder = pathlib.Path({folder!r})
-if "-O" in sys.argv or "-G" in sys.argv:
-    sys.exit(255)
-boot, command = folder / "boot", sys.argv[-1]
-if not boot.exists():
-    with (folder / "logins").open("a") as log:
-        log.write("down\\n")
-    if (folder / "logins").read_text().count("down") == 2 and (folder / "back").read_text():
-        boot.write_text((folder / "back").read_text())
-    sys.exit(255)
-if "boot_id" in command:
-    print(boot.read_text(), "6.1.0-1-amd64", sep="\\n")
-elif "python" in command:
-    sys.stdin.read()
-    with (folder / "modules").open("a") as log:
-        log.write(boot.read_text() + "\\n")
-    if (folder / "modules").read_text().count("\\n") == 1 and not (folder / "steady").exists():
-        boot.unlink()
-        sys.exit(255)
-    print(json.dumps({answer!r}))
-"""
+SSH = Path(__file__).with_name("test_recovering_action.ssh").read_text(encoding="utf-8")
 
 
 def play(

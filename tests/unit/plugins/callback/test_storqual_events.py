@@ -40,3 +40,17 @@ def test_a_play_that_could_not_publish_its_report_could_not_judge(
     play = callback.CallbackModule()
     play._run, play._began = tmp_path, time.time() - 5
     assert play._verdict_code() == code
+
+
+@pytest.mark.parametrize(("broken", "code"), [("_tell", 1), ("_show_drift", 70)])
+def test_what_breaks_at_the_end_of_a_play_leaves_no_code_of_ansible(
+    callback: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str, code: int
+) -> None:
+    """Ansible warns of a callback that raises and ends with 0, also beside a verdict that is FAIL."""
+    (tmp_path / "verdict.json").write_text(json.dumps({"exit_code": 1}), encoding="utf-8")
+    play = callback.CallbackModule()
+    play._run, play._published, play._judging = tmp_path, True, True
+    monkeypatch.setattr(play, broken, lambda *_: int(""))
+    with pytest.raises(SystemExit) as left:
+        play.v2_playbook_on_stats(SimpleNamespace(processed={"b1": 1}))
+    assert left.value.code == code

@@ -23,6 +23,7 @@ from storqual.bench.lease import (
     Keeper,
     RefusedError,
     Waiting,
+    bench_book,
     boot_clock,
     fence,
     folder_book,
@@ -315,3 +316,28 @@ def test_a_bench_packs_plain_files_only(kind: bytes, mode: Any, tmp_path: Path) 
     with pytest.raises(StorqualError):
         unpack_lease(answer, tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("answer", ["", "Welcome to bench1\n{}", "[]", "[" * 5000, '{"a": 1e999}'])
+def test_a_bench_that_answers_with_no_reservation_is_an_error_that_says_so(answer: str) -> None:
+    with pytest.raises(StorqualError, match="cannot be read"):
+        bench_book(lambda _: (0, answer, ""), ["core"], "/var/lib/x")({"act": "ticket"})
+
+
+@pytest.mark.parametrize(("given", "code"), [(0, 2), (1, 2), (4, 4), (70, 2), ([], 2), (True, 2)])
+def test_a_bench_that_refuses_ends_with_no_verdict(given: object, code: int) -> None:
+    assert RefusedError({"refused": "no", "exit_code": given}).exit_code == code
+
+
+def test_files_of_a_reservation_that_no_bench_wrote_are_an_error_or_nothing(tmp_path: Path) -> None:
+    (tmp_path / "queue").mkdir()
+    (tmp_path / "queue" / "1.json").write_text("[" * 5000, encoding="utf-8")
+    assert not LeaseBook(tmp_path).read().waiting
+    (tmp_path / "lease.json").write_text("[" * 5000, encoding="utf-8")
+    with pytest.raises(StorqualError, match="lease"):
+        LeaseBook(tmp_path).read()
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("a" * 300))
+    with pytest.raises(StorqualError, match="cannot be read"):
+        unpack_lease(f"{base64.b64encode(packed.getvalue()).decode()}\n--storqual--\n--storqual--\n1 1\n", tmp_path)

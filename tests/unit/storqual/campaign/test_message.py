@@ -12,6 +12,7 @@ import pytest
 
 from storqual.campaign.message import campaign_message, read_notify, send_message
 from storqual.inputs.inventory import Notify
+from tests.support.power_services import speechless
 
 BENCHES = ["bench01", "bench02"]
 
@@ -113,6 +114,11 @@ def test_who_does_not_answer_is_named_without_the_address() -> None:
     problem = send_message(notify(url=url, command=["false"]), message)
     assert "false" in problem
     assert "token" not in problem
+
+
+def test_who_answers_no_http_is_a_problem_and_no_error() -> None:
+    with speechless() as url:
+        assert "does not answer" in send_message(notify(url=url), campaign_message(None, 1, BENCHES, []))
 
 
 def test_on_without_quotes_and_what_names_nobody() -> None:

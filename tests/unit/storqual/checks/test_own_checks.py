@@ -26,43 +26,8 @@ from tests.support.sealed_run import chained, lines_of, sealed
 
 pytestmark = pytest.mark.slow
 
-PYTHON = """
-import pytest
-
-@pytest.mark.points(workload="rand_*")
-def test_mine(candidate, record_property):
-    record_property("looked_at", f"{len(candidate)} samples")
-    assert candidate
-
-@pytest.mark.points(workload="no_such_*")
-def test_of_a_workload_that_was_not_planned(candidate):
-    assert candidate
-
-@pytest.mark.suites("another", "more-*")
-def test_of_another_suite(run):
-    raise RuntimeError("not of this run")
-"""
-ROBOT = """\
-*** Settings ***
-Library    storqual.robot_library.StorqualLibrary    run=${RUN}    bench=${BENCH}
-
-*** Variables ***
-${RUN}      ${EMPTY}
-${BENCH}    ${EMPTY}
-
-*** Test Cases ***
-Nothing Is Untested
-    [Tags]    suite:synth*    workload:rand_*
-    Every Planned Point Should Be Measured
-
-Of Another Suite
-    [Tags]    suite:another
-    Fail    not of this run
-
-Of A Workload That Was Not Planned
-    [Tags]    suite:*    workload:no_such
-    Fail    not of this run
-"""
+PYTHON = Path(__file__).with_name("test_own_checks.pytest.txt").read_text(encoding="utf-8")
+ROBOT = Path(__file__).with_name("test_own_checks.robot.txt").read_text(encoding="utf-8")
 
 
 @pytest.fixture

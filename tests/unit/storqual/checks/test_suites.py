@@ -163,24 +163,7 @@ def test_a_reason_stays_readable() -> None:
     assert check.reason == ("drive 0 is offline; drive 1 is offline; drive 2 is offline; and 9 more in Robot's log")
 
 
-SUITE = """\
-*** Settings ***
-Library    storqual.robot_library.StorqualLibrary
-*** Test Cases ***
-The Controller Runs The Firmware
-    VAR    ${PASSWORD: Secret}    %{STORQUAL_BMC_PASSWORD}
-    Connect To BMC    ADDRESS    operator    ${PASSWORD}
-    BMC Should Report Health    OK
-    BMC Should Report Firmware    BMC    2.10
-    BMC Should Report Firmware    RAID.1    25.5.9
-A Redirect Is Not Followed
-    VAR    ${PASSWORD: Secret}    %{STORQUAL_BMC_PASSWORD}
-    Connect To BMC    ADDRESS/elsewhere    operator    ${PASSWORD}
-    BMC Should Report Health    OK
-A Password Is Sent Over Https Only
-    VAR    ${PASSWORD: Secret}    %{STORQUAL_BMC_PASSWORD}
-    Connect To BMC    http://bench01-bmc.lab    operator    ${PASSWORD}
-"""
+SUITE = Path(__file__).with_name("test_suites.robot.txt").read_text(encoding="utf-8")
 
 REDFISH = {
     "/redfish/v1/Systems": {"Members": [{"@odata.id": "/redfish/v1/Systems/1"}]},

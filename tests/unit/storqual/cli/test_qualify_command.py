@@ -2,6 +2,7 @@
 """How `qualify` ends: a verdict is shown only with its report; a resumed run keeps its plan."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,22 @@ from tests.support.make_run import make_run
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-@pytest.mark.parametrize(("reported", "status"), [(True, 0), (False, 2), (True, 2)])
+@pytest.mark.parametrize(
+    ("reported", "status", "code"), [(True, 0, 0), (False, 2, 0), (True, 2, 0), (True, 0, 1), (True, 1, 0)]
+)
 def test_a_verdict_that_was_not_published_is_not_told(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     reported: bool,
     status: int,
+    code: int,
     as_json: bool,
 ) -> None:
-    """The report was refused, or the job failed after it was written: no PASS is printed above an exit code of 2."""
+    """The report was refused, the job failed after it was written, or it ended otherwise than its verdict."""
     run = make_run(tmp_path, **QUIET)
-    (run / "verdict.json").write_text(json.dumps(judge_run(run)), encoding="utf-8")
+    verdict = {**judge_run(run), "exit_code": code}
+    (run / "verdict.json").write_text(json.dumps(verdict), encoding="utf-8")
     if reported:
         (run / "report.html").write_text("<html>", encoding="utf-8")
 
@@ -41,13 +46,31 @@ def test_a_verdict_that_was_not_published_is_not_told(
     with pytest.raises(SystemExit) as ended:
         main([*words, "--json"] if as_json else words)
     printed = capsys.readouterr()
-    published = reported and status == 0
-    assert ended.value.code == status
+    published = reported and status == code
+    assert ended.value.code == (0 if published else 2)
     assert ("PASS" in printed.out) is published
     assert (f"storqual qualify --resume {run}" in printed.err) is not published
     if as_json:
         answer = json.loads(printed.out)
-        assert (answer["exit_code"], answer["report"]) == (status, str(run / "report.html") if published else None)
+        assert (answer["exit_code"], answer["report"]) == (
+            ended.value.code,
+            str(run / "report.html") if published else None,
+        )
+
+
+def test_a_note_that_somebody_left_among_the_runs_is_no_run_of_this_play(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_run(tmp_path, **QUIET)
+    verdict, victim = judge_run(run), tmp_path / "victim"
+    (run / "verdict.json").write_text(json.dumps({**verdict, "exit_code": 0}), encoding="utf-8")
+    victim.write_text(f"{run}\n", encoding="utf-8")
+    (tmp_path / f".last-run-{os.getpid()}").symlink_to(victim)
+    monkeypatch.setattr("storqual.cli.qualify.run_playbook", lambda *_, **__: 0)
+    with pytest.raises(SystemExit) as ended:
+        main(["qualify", "-i", "bench,", "--candidate", "x", "--suite", "y", "--runs", str(tmp_path)])
+    assert ended.value.code == 2
+    assert "no run directory was written" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["plan", "qualify"])

@@ -5,6 +5,7 @@ import json
 import math
 import re
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,11 @@ from click.testing import CliRunner
 
 from storqual.cli import storqual
 from storqual.history.index import (
-    INDEX,
     Noise,
     control_chart,
     extract_of,
     history_of,
+    index_file,
     noise_of,
     open_history,
     pooled,
@@ -54,10 +55,23 @@ def test_the_index_is_rebuilt_from_the_runs(tmp_path: Path) -> None:
     judged(tmp_path, "20260101T000000Z-x-0000")
     before = history_of(tmp_path)
     for spoil in (Path.unlink, lambda path: path.write_bytes(b"no database at all" * 100)):
-        spoil(tmp_path / INDEX)
+        spoil(index_file(tmp_path))
         after = history_of(tmp_path)
         assert after["index"]["read"] == 1
         assert {**after, "index": None} == {**before, "index": None}
+
+
+def test_an_index_that_came_with_the_runs_is_not_read(tmp_path: Path) -> None:
+    """It could say another noise of each run, or have a table that is a view without an end."""
+    run = judged(tmp_path, "20260101T000000Z-x-0000")
+    before = history_of(tmp_path)
+    copy = tmp_path / "copy"
+    shutil.copytree(run, copy / run.name)
+    with sqlite3.connect(index_file(tmp_path)) as forged:
+        forged.execute("UPDATE noise SET sd_pair = 1e-9, df_pair = 1e9")
+    shutil.copy(index_file(tmp_path), copy / ".history.sqlite")
+    assert history_of(copy)["noise"] == before["noise"]
+    assert [path.name for path in copy.iterdir() if path.is_file()] == [".history.sqlite"]
 
 
 def test_a_run_that_cannot_be_read_stops_no_other(tmp_path: Path) -> None:

@@ -121,6 +121,7 @@ def test_values_get_their_plain_form(section: str, name: str, value: object, pla
         ("virtual", "unplug", {"drive": "x"}),
         ("virtual", "iops_limit", {}),
         ("driver", "kernel", "linux-image-amd64"),
+        *(("os", "cmdline", ["nosmt", word]) for word in ("a b", "a;b", "'", "$x", "é", "storqual.trial=1")),
     ],
 )
 def test_values_that_do_not_fit_are_refused_by_name(section: str, name: str, value: object) -> None:

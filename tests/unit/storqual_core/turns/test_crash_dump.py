@@ -233,6 +233,16 @@ class CrashedBench:
         return ended.stdout
 
 
+def test_options_of_a_module_are_words_of_no_shell(tmp_path: Path) -> None:
+    options = f"a=1;touch<{tmp_path}/x b=2>{tmp_path}/y c={tmp_path}/*|d"
+    line = next(line for line in make_script(PLACE, [("/lib/a.ko", options)]).splitlines() if "insmod" in line)
+    ended = subprocess.run(
+        ["sh", "-c", f'insmod() {{ echo "$@"; }}\n{line}'], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout == f"/lib/a.ko {options}\n"
+    assert not list(tmp_path.iterdir())
+
+
 def crash_wait(script: str) -> str:
     match = re.search(r"left=(\d+)\n", script)
     assert match

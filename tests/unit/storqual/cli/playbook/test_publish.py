@@ -19,38 +19,7 @@ from tests.support.make_run import make_run
 
 pytestmark = pytest.mark.slow
 
-_COUNTER = """
-import atexit, json, os
-import orjson, pydantic_core
-
-found, standard = [], json.decoder.JSONDecoder.raw_decode
-
-
-def noted(read):
-    def reader(*arguments, **options):
-        found.append(read(*arguments, **options))
-        return found[-1]
-
-    return reader
-
-
-def by_standard(self, text, idx=0):
-    value, end = standard(self, text, idx)
-    found.append(value)
-    return value, end
-
-
-def kept():
-    names = [value["id"] for value in found if isinstance(value, dict) and {"primitives", "id"} <= set(value)]
-    if names:
-        with open(os.path.join(os.environ["COUNTED"], str(os.getpid())), "w") as file:
-            file.write("".join(name + chr(10) for name in names))
-
-
-json.decoder.JSONDecoder.raw_decode, pydantic_core.from_json = by_standard, noted(pydantic_core.from_json)
-orjson.loads = noted(orjson.loads)
-atexit.register(kept)
-"""
+_COUNTER = Path(__file__).with_name("test_publish.counter").read_text(encoding="utf-8")
 """Loaded by every Python of a publication at its start: notes the samples that any of them parses."""
 
 

@@ -164,6 +164,13 @@ def test_a_program_that_died_in_a_test_failed_it() -> None:
     assert "status -11" in reading.tests[-1].text
 
 
+@pytest.mark.parametrize("form", READ)
+def test_a_program_that_crashed_behind_its_last_test_contradicts_its_output(form: str) -> None:
+    assert any(
+        "signal 11" in problem for problem in read_output(form, READ[form][0], status=-11, hung=False).problems
+    )
+
+
 @pytest.mark.parametrize(
     ("status", "hung", "outcome"), [(0, False, "passed"), (1, False, "failed"), (None, True, "hung")]
 )
