@@ -17,18 +17,13 @@ INTRODUCTION = """\
 `ansible-playbook -i inventories/LAB playbooks/NAME.yml` does the same. The exit codes are those of all commands."""
 
 _MEANINGS: Mapping[str, str] = {
-    "adapters": "only these adapters, separated by commas",
-    "consent": "last digits of WWNs, separated by commas, for what a claim does not cover",
-    "drop": "the drop: its name in the lab, or a path; `-e drop=NAME` is needed",
     "health": "true: see which of power, console, watchdog, pstore and kdump work",
     "from": "a saved state that `setup` set aside, to undo it",
     "lease": "the reservation of a bench that you have taken, as `storqual bench take` prints it",
-    "only": "only these subsystems, as with `--tags`: firmware, driver, nvram, raid, modepages, queue, os, multipath",
     "prepare": "true: make a bench of an installed system",
     "prove": "true: let the watchdog fire and the kernel panic, which starts each bench again twice",
     "prove_s": "seconds for which each setting is observed to show that it is in effect; 0: not at all",
     "run": "the run directory",
-    "waivers": "a file of waivers",
 }
 _NAME = re.compile(r"(?:\{\{|\() ?\(?([a-z_]+)(?: \| default\(| \}\}|\))")
 _RESULTS = re.compile(r"inventory_hostname|(?:plan|campaign|blocks|ansible|storqual|virtual_bench|facts|look)_\w+")
@@ -44,7 +39,10 @@ def playbooks_page() -> str:
         if said is None:
             raise LookupError(f"{name}.yml does not say what it does")
         parts += [f"## {name}", _escaped(re.sub(r"^# ", "", said[0], flags=re.MULTILINE))]
-        variables = {**(_of_plan() if name == "plan" else {}), **_own(text)}
+        roles = dict.fromkeys(re.findall(r"^ +(?:name|- role): ([a-z_]+)$", text, flags=re.MULTILINE))
+        if name != "plan":
+            roles.pop("plan", None)
+        variables = {key: meaning for role in roles for key, meaning in _of_role(role).items()} | _own(text)
         if name == "qualify":
             parts.append("It takes the variables of [plan](#plan), and:")
         if variables:
@@ -69,13 +67,17 @@ def _own(text: str) -> dict[str, str]:
     return {name: _MEANINGS[name] for name in found}
 
 
-def _of_plan() -> dict[str, str]:
-    """What a playbook that plans takes, by the names for `-e`, from the role's own description."""
-    role = PROJECT / "roles" / "plan"
+def _of_role(name: str) -> dict[str, str]:
+    """What the defaults of a role take from a playbook, by the names for `-e`, from the role's own description."""
+    role = PROJECT / "roles" / name
     defaults = yaml.safe_load((role / "defaults" / "main.yml").read_text(encoding="utf-8"))
     options = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))
     told = options["argument_specs"]["main"]["options"]
-    names = {key: re.search(r"\{\{ (\w+) \| default", str(value)) for key, value in defaults.items()}
-    return {
-        name[1]: re.sub(r"C\(([^)]*)\)", r"`\1`", told[key]["description"]) for key, name in names.items() if name
-    }
+    names = {key: re.search(r"\{\{ \(?(\w+) \| default", str(value)) for key, value in defaults.items()}
+    meanings = {}
+    for key, given in names.items():
+        if given and not given[1].startswith(("plan_", "virtual_bench_")):
+            meaning = re.sub(r"C\(([^)]*)\)", r"`\1`", told[key]["description"])
+            choices = ", ".join(told[key].get("choices", ()))
+            meanings[given[1]] = f"{meaning} Of: {choices}." if choices else meaning
+    return meanings

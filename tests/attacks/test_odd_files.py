@@ -45,7 +45,6 @@ COMMANDS = {
     "note": ["note", "{run}", "seen", "--by", "Pat"],
     "record": ["record", "{run}", "note", "text=seen"],
     "next": ["next", "{run}", "--bench", "{bench}", "--json"],
-    "collect": ["collect", "{run}", "--batch", "{batch}"],
     "signoff": ["signoff", "{run}", "--key", "{key}", "--keys", "{keys}"],
     "waive": ["waive", "{run}", "-o", "{out}"],
 }
@@ -55,8 +54,8 @@ RUNS = dict.fromkeys(COMMANDS, ("measured", "trials")) | {
     "waive": ("failed",),
 }
 """The runs on which a command does something when nothing odd lies there."""
-BENCHES = {"trials": ("vbench", "s01-b001")}
-"""A bench and a batch, where they are not those of a measured run."""
+BENCHES = {"trials": "vbench"}
+"""The bench, where it is not that of a measured run."""
 
 
 class Place:
@@ -157,9 +156,9 @@ def broken(ended: Ended) -> str:
 
 def words_of(command: str, kind: str, run: Path, base: Path) -> list[str]:
     (base / "out").unlink(missing_ok=True)
-    bench, batch = BENCHES.get(kind, ("b1", "s01-b01"))
+    bench = BENCHES.get(kind, "b1")
     named = {"run": run, "runs": run.parent, "keys": base / "keys.yml", "key": base / "pat", "out": base / "out"}
-    return [word.format(**named, bench=bench, batch=batch) for word in COMMANDS[command]]
+    return [word.format(**named, bench=bench) for word in COMMANDS[command]]
 
 
 def all_places(runs: dict[str, Path], kinds: tuple[str, ...]) -> list[Place]:

@@ -46,7 +46,6 @@ if __name__ == "__main__":
 RUN, CLEAN = "RUN", "CLEAN"
 OF_RUNS: dict[str, list[list[str]]] = {
     "audit": [[RUN]],
-    "collect": [[RUN, "--batch", "s01-b01"]],
     "compare": [[RUN]],
     "events": [[RUN]],
     "export": [

@@ -38,10 +38,15 @@ def options(role: Path) -> dict[str, Any]:
     return {name: option for entry in specs.values() for name, option in entry.get("options", {}).items()}
 
 
+def flat(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The tasks of a file, those of a block in its place."""
+    return [inner for task in tasks for inner in (flat(task["block"]) if "block" in task else [task])]
+
+
 def known(role: Path) -> set[str]:
     """What the role's own check lets pass beside its inputs: the facts that it leaves behind."""
-    files = [read(path) or [] for path in sorted((role / "tasks").glob("*.yml"))]
-    checks = [task["known_variables"] for tasks in files for task in tasks if "known_variables" in task]
+    files = [read(path) for path in sorted((role / "tasks").glob("*.yml"))]
+    checks = [task["known_variables"] for tasks in files for task in flat(tasks) if "known_variables" in task]
     return {name for check in checks for name in (check or {}).get("also", ())}
 
 
@@ -84,8 +89,7 @@ def test_only_declared_variables_are_used(role: Path) -> None:
 
 
 def test_the_first_task_refuses_unknown_variables(role: Path) -> None:
-    tasks = read(role / "tasks" / "main.yml")
-    entry = tasks[0]
+    entry = flat(read(role / "tasks" / "main.yml"))[0]
     if "ansible.builtin.import_tasks" in entry:
         entry = read(role / "tasks" / entry["ansible.builtin.import_tasks"])[0]
     assert "known_variables" in entry

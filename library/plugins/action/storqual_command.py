@@ -20,8 +20,8 @@ class ActionModule(ActionBase):
     """Run `storqual ARGV` here, whatever host the task is for; a failure carries its exit code and its own lines.
 
     Arguments: `argv` (list of words), `send` (any value, given as JSON on standard input), `changes` (bool: whether
-    the command writes; it is then skipped in check mode), `answers` (exit codes that are answers, 0 by default). The
-    answer is in `data`, its exit code in `code`; its entry `told` is shown.
+    the command writes, as `record` does; it is then skipped in check mode), `answers` (exit codes that are answers,
+    0 by default). The answer is in `data`, its exit code in `code`; its entry `told` is shown.
     """
 
     TRANSFERS_FILES = False
@@ -31,10 +31,10 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Run the command; `changed` says whether it was one that writes."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        writes = bool(self._task.args.get("changes", False))
+        words = [str(word) for word in self._task.args["argv"]]
+        writes = bool(self._task.args.get("changes", words[0] == "record"))
         if writes and self._task.check_mode:
             return {**result, "changed": False, "skipped": True, "msg": "not run in check mode"}
-        words = [str(word) for word in self._task.args["argv"]]
         send = self._task.args.get("send")
         ended = child.run(
             child.storqual(*words),

@@ -25,7 +25,6 @@ EXIT_INTERRUPTED = 130
 _COMMANDS = {
     "audit": "storqual.cli.audit",
     "bench": "storqual.cli.bench",
-    "collect": "storqual.cli.playbook.collect",
     "compare": "storqual.cli.compare",
     "events": "storqual.cli.events",
     "export": "storqual.cli.export",
@@ -63,7 +62,7 @@ _PATHS = {
 """Commands in the order in which people come to them; what is in no list stands at the end."""
 _WHOLE = 1000
 """Characters: longer than any first sentence."""
-_INTERNAL = frozenset({"collect", "next", "record"})
+_INTERNAL = frozenset({"next", "record"})
 
 
 class _Lazy(click.Group):

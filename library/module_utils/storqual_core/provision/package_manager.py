@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from ..kit.command import Runner, find_program
 from ..kit.errors import StorqualError
 from ..kit.machine import Machine
@@ -27,19 +29,13 @@ def package_manager(machine: Machine, runner: Runner, release: str) -> tuple[str
             if owned:
                 return "dpkg", f"{owned[0]} is from package {name[: -len('.list')]}"
     for tool, program in _PROGRAMS.items():
+        packages: Packages = TOOLS[tool]()
         for image in images if find_program(machine, program) else ():
-            package = _owner(tool, runner, image)
-            if package:
-                return tool, f"{image} is from package {package}"
+            with suppress(StorqualError):
+                package = packages.owner(runner, image)
+                if package:
+                    return tool, f"{image} is from package {package}"
     return "", f"{', '.join(images or places)} {'is from no package of rpm or dpkg' if images else 'are not there'}"
-
-
-def _owner(tool: str, runner: Runner, path: str) -> str:
-    packages: Packages = TOOLS[tool]()
-    try:
-        return packages.owner(runner, path)
-    except StorqualError:
-        return ""
 
 
 def packages_of(machine: Machine, runner: Runner, release: str) -> Packages:

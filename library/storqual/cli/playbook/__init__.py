@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running a playbook, and what playbooks call: what is next, what happened, what was measured, the end."""
+"""Running a playbook, and what playbooks call: what is next, what happened, the end."""
