@@ -62,6 +62,16 @@ def test_a_slower_port_fails_and_nothing_is_written_outside_claims(tmp_path: Pat
     assert "with no FC hardware" in (run / "report.html").read_text(encoding="utf-8")
 
 
+def test_the_method_of_ports_and_cards_has_a_form_for_two_fc_ports(tmp_path: Path) -> None:
+    words = ["--candidate", "installed", "--suite", "a6826a-port-scaling", "--profile", "two_ports"]
+    code, said, run = qualified(tmp_path, INVENTORY, *words, "--adapters", "fc")
+    verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
+    assert (code, verdict["coverage"]["planned"], verdict["coverage"]["skipped"]) == (0, 24, []), said[-3000:]
+    report = (run / "report.html").read_text(encoding="utf-8")
+    assert "with no FC hardware" in report
+    assert "Service demand" in report
+
+
 def test_every_fault_of_a_fabric_fires(tmp_path: Path) -> None:
     words = ["--baseline", "installed", "--candidate", "stable", "--suite", "fabrics"]
     code, said, run = qualified(tmp_path, INVENTORY, *words)
