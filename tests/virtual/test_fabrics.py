@@ -2,6 +2,7 @@
 """Fabrics of a virtual bench: all LUNs on their initiators, a slower port found, timers set, faults that fire."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from storqual.run import read_run
 from storqual.run.turns import turns_of
-from tests.support.live_bench import REPOSITORY, over_ssh, power_fixture, qualified, ran
+from tests.support.live_bench import BIN, REPOSITORY, over_ssh, power_fixture, put_guest, qualified, ran
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
 
@@ -29,12 +30,46 @@ def test_every_lun_is_on_the_initiator_of_its_fabric(tmp_path: Path) -> None:
     assert {name: adapters.count(name) for name in LUNS} == LUNS
 
 
+REFUSED = {
+    "a foreign reservation": "another host holds a reservation of it (Write Exclusive",
+    "mounted elsewhere": "it holds a file system (ext4)",
+    "two LUNs of one name": "2 devices of this bench answer to that name",
+    "two LUNs of one name in one map": "LUN 0 (",
+    "another size since the check": "it says that it has 2147483648 bytes, the kernel has 1073741824",
+    "another LUN since the check": "it leads to another LUN now",
+}
+
+
+def test_what_others_do_to_a_lun_is_refused_and_nothing_is_written() -> None:
+    said = subprocess.run([BIN / "storqual", "inventory", "--json", "-i", INVENTORY], capture_output=True, check=True)
+    adapters = json.dumps(json.loads(said.stdout)["vfabric"]["adapters"]).encode()
+    put_guest(STATE, "vfabric")
+    lines = over_ssh(STATE, "vfabric", "cd /root/trial && python3 guard_luns.py", data=adapters, limit_s=900)
+    *states, last = map(json.loads, lines.splitlines())
+    assert last["said"] == []
+    assert [state["state"] for state in states] == list(REFUSED)
+    for state in states:
+        print(state["state"], state["said"], sep="\n  ")
+        assert (state["before"], state["written"]) == ([], {}), state
+        assert any(REFUSED[state["state"]] in sentence for sentence in state["said"]), state
+
+
 def test_a_slower_port_fails_and_nothing_is_written_outside_claims(tmp_path: Path) -> None:
     words = ["--baseline", "installed", "--candidate", "slower_port", "--suite", "fabric-ports", "--adapters", "fc"]
     code, said, run = qualified(tmp_path, INVENTORY, *words)
     verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
     assert (code, verdict["outcome"], verdict["sectors_written_outside_claims"]) == (1, "FAIL", 0), said[-3000:]
     assert "with no FC hardware" in (run / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_method_of_ports_and_cards_has_a_form_for_two_fc_ports(tmp_path: Path) -> None:
+    words = ["--candidate", "installed", "--suite", "a6826a-port-scaling", "--profile", "two_ports"]
+    code, said, run = qualified(tmp_path, INVENTORY, *words, "--adapters", "fc")
+    verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
+    assert (code, verdict["coverage"]["planned"], verdict["coverage"]["skipped"]) == (0, 24, []), said[-3000:]
+    report = (run / "report.html").read_text(encoding="utf-8")
+    assert "with no FC hardware" in report
+    assert "Service demand" in report
 
 
 def test_every_fault_of_a_fabric_fires(tmp_path: Path) -> None:
