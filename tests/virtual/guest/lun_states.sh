@@ -11,7 +11,7 @@ own=$(grep -l "$serial\$" $core/iblock_*/*/wwn/vpd_unit_serial)
 own=${own%/wwn/*}
 
 paths() { # the disks that have the name of the LUN
-    grep -l "$wwid" /sys/block/sd*/device/wwid | cut -d/ -f4
+    grep -ls "$wwid" /sys/block/sd*/device/wwid | cut -d / -f 4
 }
 
 await() { # await N: until so many disks have it
@@ -78,6 +78,7 @@ led_back() {
 
 case "$1 $2" in
     "begin reserved")
+        mkdir -p /var/target/pr # where the target keeps registrations
         served $other 0
         iscsiadm -m iface -I other -o new
         iscsiadm -m iface -I other -o update -n iface.initiatorname -v $other
