@@ -102,7 +102,7 @@ def put_guest(state: Path, host: str) -> None:
     with tarfile.open(fileobj=packed, mode="w") as archive:
         guest = REPOSITORY / "tests" / "virtual" / "guest"
         for folder, below in ((REPOSITORY / "library/module_utils/storqual_core", "storqual_core"), (guest, ".")):
-            for path in sorted(folder.rglob("*.py")):
+            for path in sorted((*folder.rglob("*.py"), *folder.rglob("*.sh"))):
                 archive.add(path, arcname=f"{below}/{path.relative_to(folder)}")
         archive.add(REPOSITORY / "tests" / "support" / "hidden_writers.py", arcname="hidden_writers.py")
     line = "rm -rf /root/trial && mkdir /root/trial && tar -C /root/trial -xf -"
