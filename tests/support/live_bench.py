@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 import time
@@ -92,6 +94,19 @@ def over_ssh(state: Path, host: str, line: str, *, data: bytes = b"", limit_s: f
     ended = subprocess.run(words, input=data, capture_output=True, timeout=limit_s, check=False)
     assert ended.returncode == 0, ended.stderr.decode(errors="replace")[-2000:]
     return ended.stdout.decode()
+
+
+def put_guest(state: Path, host: str) -> None:
+    """The core and the scripts of `tests/virtual/guest` into /root/trial of a bench."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        guest = REPOSITORY / "tests" / "virtual" / "guest"
+        for folder, below in ((REPOSITORY / "library/module_utils/storqual_core", "storqual_core"), (guest, ".")):
+            for path in sorted((*folder.rglob("*.py"), *folder.rglob("*.sh"))):
+                archive.add(path, arcname=f"{below}/{path.relative_to(folder)}")
+        archive.add(REPOSITORY / "tests" / "support" / "hidden_writers.py", arcname="hidden_writers.py")
+    line = "rm -rf /root/trial && mkdir /root/trial && tar -C /root/trial -xf -"
+    over_ssh(state, host, line, data=packed.getvalue())
 
 
 def bench_here(state: Path, host: str, program: Path) -> BenchHere:

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guard on live block devices: every state refused with its sentence, nothing written; bare fio beside it."""
 
-import io
 import json
 import subprocess
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ import pytest
 
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
-from tests.support.live_bench import BIN, REPOSITORY, discard, over_ssh, play
+from tests.support.live_bench import BIN, REPOSITORY, discard, over_ssh, play, put_guest
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -67,18 +65,8 @@ def bench() -> Iterator[None]:
     discard(STATE)
     code, said = playbook("bench_up.yml")
     assert code == 0, said[-3000:]
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
-        for folder in (
-            REPOSITORY / "library" / "module_utils" / "storqual_core",
-            REPOSITORY / "tests" / "virtual" / "guest",
-        ):
-            for path in sorted(folder.rglob("*.py")):
-                place = path.relative_to(folder.parent if folder.name == "storqual_core" else folder)
-                archive.add(path, arcname=str(place))
-        archive.add(REPOSITORY / "tests" / "support" / "hidden_writers.py", arcname="hidden_writers.py")
     on_bench(IDENTIFIERS)
-    on_bench("rm -rf /root/trial && mkdir /root/trial && tar -C /root/trial -xf -", data=packed.getvalue())
+    put_guest(STATE, "guardbench")
     yield
     code, said = playbook("bench_down.yml")
     assert code == 0, said[-3000:]

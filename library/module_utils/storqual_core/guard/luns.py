@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a LUN or namespace of a fabric is asked before it may be touched, because other hosts can reach it too.
 
-Who is registered with it and who holds it; whether it still has the size that the kernel has; whether its paths lead
-to one LUN. A disk that no fabric is in front of costs nothing here.
+Who is registered with it and who holds it; whether it still has the names and the size that the kernel has; whether
+its paths lead to one LUN. A disk that no fabric is in front of costs nothing here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Iterator, Sequence, Tuple
 
 from ..host.fabric import controllers_of_fabric, fabric_of, read_drive_paths
-from ..host.identity import designators
+from ..host.identity import designators, wwn_of_page
 from ..host.sysfs import SysfsDrive
 from ..kit.command import Runner
 from ..kit.errors import ToolError
@@ -38,7 +38,7 @@ def objections(machine: Machine, paths: Sequence[SysfsDrive], runner: Runner) ->
     if not able:
         return alike
     scsi = [path for path, fabric in able if fabric != "nvme"]
-    return (*_others(machine, *able[0], runner), *_sizes(scsi, runner), *alike)
+    return (*_others(machine, *able[0], runner), *_renamed(machine, scsi, runner), *_sizes(scsi, runner), *alike)
 
 
 def _others(machine: Machine, drive: SysfsDrive, fabric: str, runner: Runner) -> Iterator[Objection]:
@@ -85,6 +85,30 @@ def _own_names(machine: Machine, drive: SysfsDrive, fabric: str) -> set[str]:
     return texts - {""}
 
 
+def _names(page: bytes) -> set[tuple[int, int, bytes]]:
+    """What a LUN is called in VPD page 83h, without its ports."""
+    return {each for each in designators(page) if each[0] == 0}
+
+
+def _renamed(machine: Machine, paths: Sequence[SysfsDrive], runner: Runner) -> Iterator[Objection]:
+    """A path that the target leads to another LUN by now: the kernel keeps the names that it read first."""
+    from ..tools import sg3  # noqa: PLC0415 - as above
+
+    for path in paths:
+        kept = machine.read(f"/sys/block/{path.name}/device/vpd_pg83")
+        try:
+            page = sg3.read_vpd_page(runner, path.sg or path.node, 0x83) if kept else b""
+        except ToolError as problem:
+            yield f"{path.name}: it cannot be asked who it is: {visible(str(problem))}", "repair that first"
+            continue
+        if kept and (wwn_of_page(page), _names(page)) != (wwn_of_page(kept), _names(kept)):
+            name = visible(wwn_of_page(page)) or "nothing"
+            yield (
+                f"{path.name}: it leads to another LUN now, which calls itself {name} in VPD page 83h",
+                f"find out what the target maps there, then `echo 1 > /sys/block/{path.name}/device/rescan`",
+            )
+
+
 def _sizes(paths: Sequence[SysfsDrive], runner: Runner) -> Iterator[Objection]:
     """A LUN that was resized: the kernel has the old size until somebody has it look again."""
     from ..tools import sg3  # noqa: PLC0415 - as above
@@ -117,8 +141,7 @@ def _not_one(machine: Machine, paths: Sequence[SysfsDrive]) -> Iterator[Objectio
             if other_lun != lun:
                 reason = f"LUN {other_lun} ({other}) and LUN {lun} ({path.name}) of one target have the same name"
                 yield visible(reason), remedy
-    pages = {path.name: machine.read(f"/sys/block/{path.name}/device/vpd_pg83") or b"" for path in paths}
-    names = {name: {each for each in designators(page) if each[0] == 0} for name, page in pages.items()}
+    names = {path.name: _names(machine.read(f"/sys/block/{path.name}/device/vpd_pg83") or b"") for path in paths}
     first = paths[0].name
     for name, identifiers in names.items():
         if identifiers != names[first]:

@@ -35,6 +35,7 @@ FILL_SECTORS = 128
 _PAUSE_S = 0.02
 _BETWEEN_IDLES_S = 0.8
 _LOOK_S = 0.1
+_LATE_S = 1.0
 _FUA_SHARE = 0.5
 RWF_DSYNC = 2
 _UNKNOWN = 0
@@ -410,9 +411,13 @@ class Worker:
             if os.pwritev(descriptor, [view], sector * SECTOR, flags) != size:
                 raise OSError(errno.EIO, "short write")
 
+        begin = time.monotonic()
         self._ledger.begin(sequence, sector, length)
         problem = self._timed(WRITE_THROUGH if through else WRITE, sequence, sector, length, write)
         self._ledger.end(sequence, problem)
+        # one that waited may have been lost on the way, and the next write of the place would hide it
+        if not problem and time.monotonic() - begin > _LATE_S:
+            self._read(sector, length)
         return problem
 
     def _read(self, sector: int, length: int) -> int:

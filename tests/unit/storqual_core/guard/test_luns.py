@@ -46,6 +46,7 @@ class Array:
     resv_report: str = '{"gen":0,"rtype":0,"regctl":0,"ptpls":0,"regctls":[]}'
     rc: dict[str, tuple[int, str]] = field(default_factory=dict)
     missing: bool = False
+    pages: dict[str, bytes] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
     def __call__(self, argv: Sequence[str], **_: Any) -> Completed:
@@ -63,6 +64,7 @@ class Array:
             "--read-reservation": self.reservation,
             "--read-full-status": self.status,
             "resv-report": self.resv_report,
+            "sg_vpd": self.pages.get(argv[-1], vpd_page(0x83, designator(3, bytes.fromhex(LUN[2:])))).hex(" "),
             "sg_readcap": f"Last LBA={last} (0x{last:x}), Number of logical blocks={last + 1}\n"
             "Logical block length=512 bytes\n",
         }
@@ -179,6 +181,23 @@ def test_a_count_that_does_not_fit_the_keys_is_no_answer(tree: FabricTree) -> No
 def test_a_lun_whose_size_changed_and_the_kernel_does_not_know_is_refused(tree: FabricTree) -> None:
     (reason,) = refused(tree, Array(sizes={"/dev/sg0": SIZE * 2}))
     assert f"it says that it has {SIZE * 2} bytes, the kernel has {SIZE}" in reason
+
+
+OTHER = vpd_page(0x83, designator(3, bytes.fromhex("60060160a1b2c3d4e5f60718293a4bff")))
+
+
+@pytest.mark.parametrize("device", ["/dev/sg0", "/dev/sg1"])
+def test_a_path_that_leads_to_another_lun_between_check_and_write_is_refused(tree: FabricTree, device: str) -> None:
+    """The kernel keeps the names that it read when it found the disk."""
+    array = Mapped()
+    assert refused(two_paths(tree), array) == []
+    array.pages[device] = OTHER
+    (reason,) = refused(tree, array)
+    assert "it leads to another LUN now, which calls itself 0x60060160a1b2c3d4e5f60718293a4bff" in reason
+    array.pages[device] = vpd_page(0x83, b"")
+    assert "calls itself nothing" in refused(tree, array)[0]
+    array.rc["sg_vpd"] = (35, "transport")
+    assert any("it cannot be asked who it is" in reason for reason in refused(tree, array))
 
 
 def test_a_lun_that_is_resized_between_check_and_write_is_refused(tree: FabricTree) -> None:

@@ -165,6 +165,30 @@ def test_a_read_that_gives_other_data_is_told_by_what_it_gave(device: FileDevice
         assert told[-1][6] == OTHER_DATA[code], code
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_a_write_that_waited_is_read_before_another_hides_what_became_of_it(
+    device: FileDevice, monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
+    """The drive acknowledges the one write that waits, and loses it."""
+    told: list[tuple[str, int, int, int, int, int, int]] = []
+    worker = Worker(replace(ASK, read_share=0), 0, TAG, device, lambda *io: told.append(io))
+    assert worker.fill() == 0
+    told.clear()
+    write, clock = os.pwritev, [0.0]
+
+    def lose(_descriptor: int, views: list[memoryview], *_: int) -> int:
+        clock[0] += 20.0 if late else 0.02
+        monkeypatch.setattr(os, "pwritev", write)
+        return len(views[0])
+
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(os, "pwritev", lose)
+    for _ in range(3):
+        worker.step()
+    reads = [io[6] for io in told if io[0] == "r"]
+    assert reads == ([OTHER_DATA["good"]] if late else [])
+
+
 def test_a_failed_write_is_told_with_its_errno_and_is_not_expected_back(device: FileDevice, tmp_path: Path) -> None:
     told: list[tuple[str, int, int, int, int, int, int]] = []
     ask = replace(ASK, workers=1, sectors=128, sizes=(128,), read_share=0.0)
