@@ -24,7 +24,8 @@ import yaml
 from storqual.bench.follow import Connection
 from storqual.turns.bring_back import BenchHere
 from storqual.virtual_bench.places import BenchPlaces
-from storqual.virtual_bench.power import power_off, reset
+from storqual.virtual_bench.power import power_off, power_state, reset
+from storqual.virtual_bench.qmp import converse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -102,7 +103,7 @@ def bench_here(state: Path, host: str, program: Path) -> BenchHere:
 
 
 # a line for each thing that provisioning could change, from the bench's own tools
-_LOOK = """
+LOOK = """
 for disk in /sys/block/sd*; do
     name=${disk##*/}; wwn=$(cat $disk/device/wwid)
     for page in 0x8,0x0 0xa,0x0; do echo "$wwn page $(sg_modes -R --page=$page /dev/$name | tr -d '\\n')"; done
@@ -226,7 +227,7 @@ class Bench:
         return drive["wwn"]
 
     def look(self) -> list[str]:
-        return self.ask(_LOOK).splitlines()
+        return self.ask(LOOK).splitlines()
 
     def touched(self) -> list[str]:
         """That, with the sectors written to each drive since the boot and the names of storqual's own files."""
@@ -392,6 +393,18 @@ def powered() -> Iterator[None]:
     STATE.mkdir(parents=True, exist_ok=True)
     with powered_on(STATE.parent / "gate-playbook.log", GATE):
         yield
+
+
+def disconnect(seconds: float) -> None:
+    """Pull the network cable of the gate bench for so long."""
+    state = power_state(BenchPlaces.of(STATE))
+    assert state is not None
+    monitor = Path(state.monitor)
+    converse(monitor, lambda qmp: qmp.ask("set_link", {"name": "network", "up": False}))
+    try:
+        time.sleep(seconds)  # the time without a cable is the trouble itself
+    finally:
+        converse(monitor, lambda qmp: qmp.ask("set_link", {"name": "network", "up": True}))
 
 
 def own_lab(folder: Path, inventory: Path, state: Path, **variables: object) -> Path:

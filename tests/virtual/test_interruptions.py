@@ -15,9 +15,8 @@ import pytest
 
 from storqual.judge.verdict import judge_run
 from storqual.virtual_bench.places import BenchPlaces
-from storqual.virtual_bench.power import power_state, reset
-from storqual.virtual_bench.qmp import converse
-from tests.support.live_bench import CAMPAIGNS, STATE, command, drops, on_bench, powered
+from storqual.virtual_bench.power import reset
+from tests.support.live_bench import CAMPAIGNS, STATE, command, disconnect, drops, on_bench, powered
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 
@@ -41,20 +40,6 @@ def gate_bench() -> Iterator[None]:
     """The gate bench, powered on for this module."""
     with powered():
         yield
-
-
-def link(*, up: bool) -> None:
-    state = power_state(BenchPlaces.of(STATE))
-    assert state is not None
-    converse(Path(state.monitor), lambda monitor: monitor.ask("set_link", {"name": "network", "up": up}))
-
-
-def disconnect(seconds: float) -> None:
-    link(up=False)
-    try:
-        time.sleep(seconds)  # the time without a cable is the trouble itself
-    finally:
-        link(up=True)
 
 
 def make(trouble: str, child: subprocess.Popen[bytes], chance: random.Random) -> None:
