@@ -366,12 +366,7 @@ def drops(baseline: str, candidate: str, *, suite: Path = SUITE, seed: int = 1) 
 
 
 def qualify(runs: Path, *words: str) -> Finished:
-    runs.mkdir(parents=True, exist_ok=True)
-    log = runs / "output.log"
-    with log.open("wb") as stream:
-        code = subprocess.run(
-            command(runs, *words), stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, check=False
-        ).returncode
+    code, _ = ran(runs / "output.log", "storqual", *command(runs, *words)[1:])
     return finished(code, runs)
 
 
