@@ -353,10 +353,6 @@ class Finished:
         return [event for event in map(json.loads, lines) if event["kind"] == kind]
 
 
-def playbook(name: str, *words: str) -> int:
-    return play(STATE.parent / "gate-playbook.log", GATE, name, *words)[0]
-
-
 def command(runs: Path, *words: str) -> list[str]:
     return [str(BIN / "storqual"), "qualify", "-i", str(GATE), "--runs", str(runs), *words]
 

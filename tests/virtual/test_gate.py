@@ -19,7 +19,7 @@ from tests.support.live_bench import (
     command,
     drops,
     on_bench,
-    playbook,
+    play,
     powered,
     qualify,
 )
@@ -100,8 +100,8 @@ def test_an_unplugged_drive_is_an_error_that_names_it(tmp_path: Path) -> None:
     assert any("0x5000c50067b10000" in warning for warning in done.verdict["warnings"])
     assert done.run is not None
     assert "0x5000c50067b10000" in (done.run / "report.html").read_text(encoding="utf-8")
-    assert playbook("bench_down.yml") == 0
-    assert playbook("bench_up.yml") == 0
+    for name in ("bench_down.yml", "bench_up.yml"):
+        assert play(tmp_path / "power.log", GATE, name)[0] == 0
     assert on_bench("ls /dev/disk/by-id/wwn-0x5000c50067b10000")
 
 
