@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +24,7 @@ import pytest
 import yaml
 
 from storqual.bench.follow import Connection
+from storqual.console.guest_console import VirtualConsole
 from storqual.turns.bring_back import BenchHere
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_off, power_state, reset
@@ -396,6 +399,31 @@ def disconnect(seconds: float) -> None:
         time.sleep(seconds)  # the time without a cable is the trouble itself
     finally:
         converse(monitor, lambda qmp: qmp.ask("set_link", {"name": "network", "up": True}))
+
+
+HANGS = {
+    "panic": ("sysctl -qw kernel.panic=0; echo c > /proc/sysrq-trigger", "Kernel panic"),
+    # processors halted with interrupts off
+    "halt": ("python3 -c 'import ctypes; ctypes.CDLL(None).reboot(0xcdef0123)'", "System halted"),
+}
+"""What makes the bench hang, and what its console says of it."""
+
+
+def make_trouble(trouble: str, child: subprocess.Popen[bytes], chance: random.Random) -> None:
+    """Kill a campaign, or do to the gate bench beneath it what its hang, its reset and a pulled cable would."""
+    if trouble == "kill":
+        os.killpg(child.pid, signal.SIGKILL)
+    elif trouble == "disconnect":
+        disconnect(chance.uniform(1.0, 40.0))
+    elif trouble == "reset":
+        reset(BenchPlaces.of(STATE))
+    else:
+        line, sign = HANGS[trouble]
+        console = VirtualConsole(BenchPlaces.of(STATE))
+        mark = console.mark()
+        with suppress(AssertionError, subprocess.TimeoutExpired):
+            over_ssh(STATE, "gatebench", line, limit_s=30)
+        assert sign in console.text_since(mark)
 
 
 def own_lab(folder: Path, inventory: Path, state: Path, **variables: object) -> Path:

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,28 +15,23 @@ from tests.support.live_bench import (
     ASKED,
     CAMPAIGNS,
     GATE,
+    STATE,
     Finished,
     command,
     drops,
     on_bench,
     play,
-    powered,
+    power_fixture,
     qualify,
 )
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(1500)]
+gate_bench = power_fixture(GATE, STATE)
 
 HOSTILE = "<b>{{ 7*7 }}</b>"
 LIVE = GATE / "live.suite.yml"
 PROFILE = "full" if ASKED else "quick"
 """With a number that was asked for: until decided, fails confirmed; else the pairs that `make test` has time for."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def gate_bench() -> Iterator[None]:
-    """The gate bench, powered on for this module."""
-    with powered():
-        yield
 
 
 def test_a_drop_that_is_as_fast_passes(tmp_path: Path) -> None:

@@ -5,21 +5,21 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from storqual.bench.follow import Connection
 from storqual.bench.ladder import Recovery
 from storqual.run import append_event, iter_events
-from storqual.turns.bring_back import BenchHere, Hung, bring_back, means_of
+from storqual.turns.bring_back import Hung, bring_back, means_of
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_state
 from storqual.virtual_bench.qmp import converse
 from storqual_core.provision.boot import WATCHDOG_S
 from tests.support.driver_sources import driver_sources
-from tests.support.live_bench import REPOSITORY, discard, over_ssh, play
+from tests.support.live_bench import REPOSITORY, bench_here, discard, over_ssh, play
 from tests.support.turn_records import REQUEST, plan_campaign
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(2400)]
@@ -76,19 +76,12 @@ def boot(places: BenchPlaces, tmp_path: Path) -> str:
     return over_ssh(places.state, BENCH, BOOT_ID).strip()
 
 
-def connection(places: BenchPlaces) -> Connection:
-    def words(command: str) -> list[str]:
-        return ["ssh", "-F", str(places.state / "ssh_config"), "-o", "ConnectTimeout=10", BENCH, command]
-
-    return Connection(BENCH, words, ["true"])
-
-
 def recovered(places: BenchPlaces, path: Path, boot: str, began: float) -> Recovery:
     """What the ladder makes of a bench that fell silent at `began`, in a run of its own."""
     setting = {"name": "boot.watchdog", "declared": None, "read_back": f"i6300ESB timer, {WATCHDOG_S} s"}
     started = {"bench": "vbench", "session": "s01", "boot_id": boot, "provisioned": {"settings": [setting]}}
     append_event(path, "session_started", started)
-    here = BenchHere("vbench", connection(places), "python3", "/s", "/s/p", places, means_of(places))
+    here = replace(bench_here(places.state, BENCH, Path("p")), name="vbench", means=means_of(places))
     return bring_back(
         path,
         here,

@@ -5,28 +5,36 @@ import gzip
 import json
 import os
 import random
-import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
-from contextlib import suppress
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
-from storqual.console.guest_console import VirtualConsole
 from storqual.kinds.record import Observed
 from storqual.run import iter_events, read_batch, read_run
 from storqual.run.hangs import ANSWERS
 from storqual.run.turns import turns_of
 from storqual.virtual_bench.limits import declared_limits, read_limits
 from storqual.virtual_bench.places import BenchPlaces
-from storqual.virtual_bench.power import power_state, reset
+from storqual.virtual_bench.power import power_state
 from storqual.virtual_bench.qmp import converse
-from tests.support.live_bench import LOOK, STATE, command, disconnect, drops, over_ssh, powered
+from tests.support.live_bench import (
+    GATE,
+    HANGS,
+    LOOK,
+    STATE,
+    command,
+    drops,
+    make_trouble,
+    over_ssh,
+    power_fixture,
+)
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(7200)]
+gate_bench = power_fixture(GATE, STATE)
 
 SUITE = """\
 loads: {mine: {region: 1MiB, time: 1.5s}}
@@ -40,34 +48,6 @@ trials:
 TROUBLES = ("disconnect", "reset", "panic", "halt", "disconnect")
 NUMBER = int(os.environ.get("STORQUAL_TROUBLES", "4"))
 """How many hangs and cuts there are, of more trials than that; the campaign is killed once besides."""
-HANGS = {
-    "panic": ("sysctl -qw kernel.panic=0; echo c > /proc/sysrq-trigger", "Kernel panic"),
-    # processors halted with interrupts off
-    "halt": ("python3 -c 'import ctypes; ctypes.CDLL(None).reboot(0xcdef0123)'", "System halted"),
-}
-"""What makes the bench hang, and what its console says of it."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def gate_bench() -> Iterator[None]:
-    with powered():
-        yield
-
-
-def make(trouble: str, child: subprocess.Popen[bytes], chance: random.Random) -> None:
-    if trouble == "kill":
-        os.killpg(child.pid, signal.SIGKILL)
-    elif trouble == "disconnect":
-        disconnect(chance.uniform(1.0, 30.0))
-    elif trouble == "reset":
-        reset(BenchPlaces.of(STATE))
-    else:
-        line, sign = HANGS[trouble]
-        console = VirtualConsole(BenchPlaces.of(STATE))
-        mark = console.mark()
-        with suppress(AssertionError, subprocess.TimeoutExpired):
-            over_ssh(STATE, "gatebench", line, limit_s=30)
-        assert sign in console.text_since(mark)
 
 
 def under_way(run: Path) -> tuple[str, int]:
@@ -112,7 +92,7 @@ def interrupted(folder: Path, seed: int, troubles: list[str], chance: random.Ran
                     trouble = troubles.pop()
                     hung += [turn] if trouble in HANGS else []
                     print(f"{trouble} in {turn}", flush=True)
-                    make(trouble, child, chance)
+                    make_trouble(trouble, child, chance)
             assert run is not None
             argv = command(folder, "--resume", run.name)
     assert not troubles

@@ -132,7 +132,7 @@ def _of_other_inputs(run: Run) -> Iterator[str]:
         name = Path(entry["source"]).stem if drop.name == Path(entry["file"]).stem else drop.name
         if (arm.drop, arm.file, arm.sha256, arm.manifest) != (name, entry["file"], entry["sha256"], manifest):
             yield f"{RUN_FILE}: says of the {arm.name} something else than {entry['file']}"
-    entry, name = inputs["suite"], load_suite(run.input_file("suite")).name
+    entry, name = inputs["suite"], str(load_suite(run.input_file("suite")).name)
     if name == Path(entry["file"]).stem:
         name = Path(entry["source"]).name.partition(".")[0]
     if (run.suite.name, run.suite.sha256) != (name, entry["sha256"]):

@@ -15,6 +15,7 @@ from storqual.run import append_event, iter_events, read_run
 from storqual.turns import batch
 from storqual.turns.bring_back import BenchHere
 from storqual.turns.live_turn import TurnLostError
+from storqual_core.kit.lease import LeaseLostError
 from tests.support.make_lab import lab_hosts, make_lab
 from tests.support.turn_records import REQUEST, Faked, drive, plan_campaign, record_by_hand, turns_planned
 
@@ -113,6 +114,21 @@ def test_what_a_panic_wrote_before_the_bench_was_missed_is_looked_at(
     here = BenchHere("vbench", cast("Any", FakeConnection()), "python3", "/s", "/s/core.pyz", places)
     assert batch.run_streamed(run, "s01-b001", here, say=print)[0] == "lost"
     assert marks == [len("it booted\n")]
+
+
+def test_a_void_turn_of_who_has_lost_the_bench_is_not_kept(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Taken(FakeConnection):
+        def run(self, command: str, *, limit_s: float = 0.0) -> str:
+            if command == "true":
+                raise LeaseLostError("somebody else has it")
+            return super().run(command, limit_s=limit_s)
+
+    void = record_by_hand(run, 0, outcome="void")
+    monkeypatch.setattr(batch, "_trial", lambda *_: (void, False, "void"))
+    here = BenchHere("vbench", cast("Any", Taken()), "python3", "/s", "/s/core.pyz", None)
+    with pytest.raises(LeaseLostError):
+        batch.run_streamed(run, "s01-b001", here, say=print)
+    assert not [event for event in iter_events(run) if event.kind == "turn_finished"]
 
 
 def test_a_failure_that_leaves_the_bench_whole_resets_nothing(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
