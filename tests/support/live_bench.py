@@ -6,16 +6,18 @@ from __future__ import annotations
 import io
 import json
 import os
+import random
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +26,11 @@ import pytest
 import yaml
 
 from storqual.bench.follow import Connection
+from storqual.console.guest_console import VirtualConsole
 from storqual.turns.bring_back import BenchHere
 from storqual.virtual_bench.places import BenchPlaces
-from storqual.virtual_bench.power import power_off, reset
+from storqual.virtual_bench.power import power_off, power_state, reset
+from storqual.virtual_bench.qmp import converse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -117,7 +121,7 @@ def bench_here(state: Path, host: str, program: Path) -> BenchHere:
 
 
 # a line for each thing that provisioning could change, from the bench's own tools
-_LOOK = """
+LOOK = """
 for disk in /sys/block/sd*; do
     name=${disk##*/}; wwn=$(cat $disk/device/wwid)
     for page in 0x8,0x0 0xa,0x0; do echo "$wwn page $(sg_modes -R --page=$page /dev/$name | tr -d '\\n')"; done
@@ -241,7 +245,7 @@ class Bench:
         return drive["wwn"]
 
     def look(self) -> list[str]:
-        return self.ask(_LOOK).splitlines()
+        return self.ask(LOOK).splitlines()
 
     def touched(self) -> list[str]:
         """That, with the sectors written to each drive since the boot and the names of storqual's own files."""
@@ -367,10 +371,6 @@ class Finished:
         return [event for event in map(json.loads, lines) if event["kind"] == kind]
 
 
-def playbook(name: str, *words: str) -> int:
-    return play(STATE.parent / "gate-playbook.log", GATE, name, *words)[0]
-
-
 def command(runs: Path, *words: str) -> list[str]:
     return [str(BIN / "storqual"), "qualify", "-i", str(GATE), "--runs", str(runs), *words]
 
@@ -380,12 +380,7 @@ def drops(baseline: str, candidate: str, *, suite: Path = SUITE, seed: int = 1) 
 
 
 def qualify(runs: Path, *words: str) -> Finished:
-    runs.mkdir(parents=True, exist_ok=True)
-    log = runs / "output.log"
-    with log.open("wb") as stream:
-        code = subprocess.run(
-            command(runs, *words), stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, check=False
-        ).returncode
+    code, _ = ran(runs / "output.log", "storqual", *command(runs, *words)[1:])
     return finished(code, runs)
 
 
@@ -407,6 +402,43 @@ def powered() -> Iterator[None]:
     STATE.mkdir(parents=True, exist_ok=True)
     with powered_on(STATE.parent / "gate-playbook.log", GATE):
         yield
+
+
+def disconnect(seconds: float) -> None:
+    """Pull the network cable of the gate bench for so long."""
+    state = power_state(BenchPlaces.of(STATE))
+    assert state is not None
+    monitor = Path(state.monitor)
+    converse(monitor, lambda qmp: qmp.ask("set_link", {"name": "network", "up": False}))
+    try:
+        time.sleep(seconds)  # the time without a cable is the trouble itself
+    finally:
+        converse(monitor, lambda qmp: qmp.ask("set_link", {"name": "network", "up": True}))
+
+
+HANGS = {
+    "panic": ("sysctl -qw kernel.panic=0; echo c > /proc/sysrq-trigger", "Kernel panic"),
+    # processors halted with interrupts off
+    "halt": ("python3 -c 'import ctypes; ctypes.CDLL(None).reboot(0xcdef0123)'", "System halted"),
+}
+"""What makes the bench hang, and what its console says of it."""
+
+
+def make_trouble(trouble: str, child: subprocess.Popen[bytes], chance: random.Random) -> None:
+    """Kill a campaign, or do to the gate bench beneath it what its hang, its reset and a pulled cable would."""
+    if trouble == "kill":
+        os.killpg(child.pid, signal.SIGKILL)
+    elif trouble == "disconnect":
+        disconnect(chance.uniform(1.0, 40.0))
+    elif trouble == "reset":
+        reset(BenchPlaces.of(STATE))
+    else:
+        line, sign = HANGS[trouble]
+        console = VirtualConsole(BenchPlaces.of(STATE))
+        mark = console.mark()
+        with suppress(AssertionError, subprocess.TimeoutExpired):
+            over_ssh(STATE, "gatebench", line, limit_s=30)
+        assert sign in console.text_since(mark)
 
 
 def own_lab(folder: Path, inventory: Path, state: Path, **variables: object) -> Path:

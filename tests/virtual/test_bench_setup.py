@@ -12,7 +12,7 @@ import pytest
 from storqual.run import iter_events
 from storqual.virtual_bench.image import ensure_image
 from storqual.virtual_bench.package_cache import fetch_packages
-from tests.support.live_bench import GATE, REPOSITORY, discard, over_ssh, own_lab, play, ran
+from tests.support.live_bench import GATE, REPOSITORY, discard, over_ssh, own_lab, play, qualified
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 
@@ -90,11 +90,9 @@ def test_a_bench_is_prepared_each_part_is_tried_and_a_campaign_needs_no_other_ri
     own_lab(lab.parent / "user", lab, STATE, ansible_user=USER, ansible_become=True)
     # nothing but the rule lets it become root
     assert over_ssh(STATE, BENCH, f"sudo -n -u {USER} sudo -n id || echo refused").strip().endswith("refused")
-    runs = lab.parent / "runs"
     words = ["--baseline", "bare", "--candidate", "bare_too", "--suite", GATE / "live.suite.yml"]
-    where = ["-i", lab.parent / "user" / "lab", "--runs", runs, "--adapters", "vscsi", "--profile", "quick"]
-    code, output = ran(lab.parent / "output", "storqual", "qualify", *where, *words)
-    (run,) = (path.parent for path in runs.glob("*/run.json"))
+    words += ["--adapters", "vscsi", "--profile", "quick"]
+    code, output, run = qualified(lab.parent / "runs", lab.parent / "user" / "lab", *words)
     verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
     assert verdict["coverage"]["measured"] == verdict["coverage"]["planned"] > 0, output[-3000:]
     assert [entry["outcome"] for entry in verdict["criteria"] if entry["outcome"] == "ERROR"] == [], output[-3000:]

@@ -8,15 +8,15 @@ hypervisor took (`tests/unit/storqual_core/turns/test_environment_doubts.py`, `t
 import json
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.live_bench import Finished, command, drops, finished, on_bench, powered
+from tests.support.live_bench import GATE, STATE, Finished, command, drops, finished, on_bench, power_fixture
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(1800)]
+gate_bench = power_fixture(GATE, STATE)
 
 DRIVE = "/dev/disk/by-id/wwn-0x5000c50067b10000"
 READ = f"dd if={DRIVE} of=/dev/null bs=1M count=64 iflag=direct"
@@ -29,13 +29,6 @@ criteria:
 profiles:
   quick: {cells: all, runtime: 2s, ramp: 300ms, idle: 0s, pairs: 6, margin: 50%, indifference: 20%}
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def gate_bench() -> Iterator[None]:
-    """The gate bench, powered on for this module."""
-    with powered():
-        yield
 
 
 def disturbed(folder: Path, disturbance: str) -> Finished:

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,28 +15,23 @@ from tests.support.live_bench import (
     ASKED,
     CAMPAIGNS,
     GATE,
+    STATE,
     Finished,
     command,
     drops,
     on_bench,
-    playbook,
-    powered,
+    play,
+    power_fixture,
     qualify,
 )
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(1500)]
+gate_bench = power_fixture(GATE, STATE)
 
 HOSTILE = "<b>{{ 7*7 }}</b>"
 LIVE = GATE / "live.suite.yml"
 PROFILE = "full" if ASKED else "quick"
 """With a number that was asked for: until decided, fails confirmed; else the pairs that `make test` has time for."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def gate_bench() -> Iterator[None]:
-    """The gate bench, powered on for this module."""
-    with powered():
-        yield
 
 
 def test_a_drop_that_is_as_fast_passes(tmp_path: Path) -> None:
@@ -100,8 +95,8 @@ def test_an_unplugged_drive_is_an_error_that_names_it(tmp_path: Path) -> None:
     assert any("0x5000c50067b10000" in warning for warning in done.verdict["warnings"])
     assert done.run is not None
     assert "0x5000c50067b10000" in (done.run / "report.html").read_text(encoding="utf-8")
-    assert playbook("bench_down.yml") == 0
-    assert playbook("bench_up.yml") == 0
+    for name in ("bench_down.yml", "bench_up.yml"):
+        assert play(tmp_path / "power.log", GATE, name)[0] == 0
     assert on_bench("ls /dev/disk/by-id/wwn-0x5000c50067b10000")
 
 

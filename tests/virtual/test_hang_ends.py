@@ -5,26 +5,28 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from storqual.bench.follow import Connection
 from storqual.bench.ladder import Recovery
 from storqual.run import append_event, iter_events
-from storqual.turns.bring_back import BenchHere, Hung, bring_back, means_of
+from storqual.turns.bring_back import Hung, bring_back, means_of
 from storqual.virtual_bench.places import BenchPlaces
+from storqual.virtual_bench.power import power_state
+from storqual.virtual_bench.qmp import converse
 from storqual_core.provision.boot import WATCHDOG_S
 from tests.support.driver_sources import driver_sources
-from tests.support.live_bench import REPOSITORY, discard, over_ssh, play
+from tests.support.live_bench import REPOSITORY, bench_here, discard, over_ssh, play
 from tests.support.turn_records import REQUEST, plan_campaign
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(2400)]
 
 INVENTORY = REPOSITORY / "inventories" / "virtual_debug"
 BENCH = "vdebug"
-PANIC = "(sleep 1; echo c > /proc/sysrq-trigger) >/dev/null 2>&1 & sleep 5"
+PANIC = "sysctl -qw kernel.panic=0; (sleep 1; echo c > /proc/sysrq-trigger) >/dev/null 2>&1 & sleep 5"
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 WATCHDOG = "cd /sys/class/watchdog/watchdog0 && echo $(cat identity), $(cat timeout) s, $(cat state)"
 DETECTORS = "sysctl -n kernel.panic kernel.softlockup_panic kernel.hung_task_panic kernel.panic_on_oops kernel.sysrq"
@@ -74,19 +76,12 @@ def boot(places: BenchPlaces, tmp_path: Path) -> str:
     return over_ssh(places.state, BENCH, BOOT_ID).strip()
 
 
-def connection(places: BenchPlaces) -> Connection:
-    def words(command: str) -> list[str]:
-        return ["ssh", "-F", str(places.state / "ssh_config"), "-o", "ConnectTimeout=10", BENCH, command]
-
-    return Connection(BENCH, words, ["true"])
-
-
 def recovered(places: BenchPlaces, path: Path, boot: str, began: float) -> Recovery:
     """What the ladder makes of a bench that fell silent at `began`, in a run of its own."""
     setting = {"name": "boot.watchdog", "declared": None, "read_back": f"i6300ESB timer, {WATCHDOG_S} s"}
     started = {"bench": "vbench", "session": "s01", "boot_id": boot, "provisioned": {"settings": [setting]}}
     append_event(path, "session_started", started)
-    here = BenchHere("vbench", connection(places), "python3", "/s", "/s/p", places, means_of(places))
+    here = replace(bench_here(places.state, BENCH, Path("p")), name="vbench", means=means_of(places))
     return bring_back(
         path,
         here,
@@ -135,9 +130,7 @@ def test_a_panic_that_nobody_ends_is_ended_by_the_watchdog_and_its_trace_is_kept
     places: BenchPlaces, boot: str, tmp_path: Path
 ) -> None:
     path = plan_campaign(REQUEST, tmp_path / "runs")
-    began = start(
-        places, "sysctl -qw kernel.panic=0; (sleep 1; echo c > /proc/sysrq-trigger) >/dev/null 2>&1 & sleep 5"
-    )
+    began = start(places, PANIC)
     recovery = recovered(places, path, boot, began)
     assert recovery.boot_id not in ("", boot)
     assert time.monotonic() - began < 300
@@ -151,3 +144,19 @@ def test_tasks_are_shown_over_the_keyboard_of_a_bench_that_answers_and_it_is_res
     assert recovery.ended_by == "restart by the kernel"
     look = next(event for event in iter_events(path) if event.text("step") == "look")
     assert "sysrq: Show Blocked State" in look.text("evidence")
+
+
+def test_a_bench_that_hangs_is_started_again_by_bench_up_and_ended_by_bench_down(places: BenchPlaces) -> None:
+    before = over_ssh(places.state, BENCH, BOOT_ID)
+    state = power_state(places)
+    assert state is not None
+    converse(Path(state.monitor), lambda monitor: monitor.ask("stop"))
+    assert f"{BENCH} was on and did not answer, so its plug was pulled" in run(places, "bench_up.yml", "-v")
+    assert over_ssh(places.state, BENCH, BOOT_ID) != before
+    # and one whose kernel has stopped for good, which still computes
+    start(places, f"sysctl -qw kernel.sysrq=1; {PANIC}")
+    assert "Kernel panic" in places.console.read_text(encoding="utf-8", errors="replace")
+    assert "the guest did not answer, so the plug was pulled" in run(places, "bench_down.yml", "-v")
+    assert power_state(places) is None
+    # the plug is pulled once
+    assert "it was off" in run(places, "bench_down.yml", "-v")

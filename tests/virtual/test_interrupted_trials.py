@@ -1,116 +1,143 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A campaign of trials that is killed, disconnected and reset at drawn moments: every trial counts once."""
+"""A campaign of trials that is killed and whose bench is cut off, reset and hangs, at drawn moments."""
 
 import gzip
 import json
 import os
 import random
-import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
 from storqual.kinds.record import Observed
-from storqual.run import iter_events, read_run
+from storqual.run import iter_events, read_batch, read_run
+from storqual.run.hangs import ANSWERS
 from storqual.run.turns import turns_of
 from storqual.virtual_bench.limits import declared_limits, read_limits
 from storqual.virtual_bench.places import BenchPlaces
-from storqual.virtual_bench.power import power_state, reset
+from storqual.virtual_bench.power import power_state
 from storqual.virtual_bench.qmp import converse
-from tests.support.live_bench import STATE, command, drops, powered
+from tests.support.live_bench import (
+    GATE,
+    HANGS,
+    LOOK,
+    STATE,
+    command,
+    drops,
+    make_trouble,
+    over_ssh,
+    power_fixture,
+)
 
-pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(7200)]
+gate_bench = power_fixture(GATE, STATE)
 
 SUITE = """\
 loads: {mine: {region: 1MiB, time: 1.5s}}
 trials:
   - {fault: drive_unplug, load: mine}
-  - {fault: write_error, load: mine, away: 0.5s}
+  - {fault: write_error, away: 0.5s, load: mine}
   - {fault: slow_drive, load: mine}
   - {fault: adapter_removal, load: mine}
-  - {fault: scheduler_change, load: mine, away: 0.5s}
+  - {fault: scheduler_change, away: 0.5s, load: mine}
 """
-TROUBLES = ("kill", "kill", "disconnect", "reset")
-MOST_STARTS = 10
-PATIENCE_S = 1500
+TROUBLES = ("disconnect", "reset", "panic", "halt", "disconnect")
+NUMBER = int(os.environ.get("STORQUAL_TROUBLES", "4"))
+"""How many hangs and cuts there are, of more trials than that; the campaign is killed once besides."""
 
 
-@pytest.fixture(scope="module", autouse=True)
-def gate_bench() -> Iterator[None]:
-    with powered():
-        yield
+def under_way(run: Path) -> tuple[str, int]:
+    """The trial that has begun and has no record yet, and how many have none; no trial where none has begun."""
+    events = list(iter_events(run))
+    recorded = {event.text("turn") for event in events if event.kind == "turn_finished"}
+    blocks = [event.text("block") for event in events if event.kind in ("block_started", "block_finished")]
+    left = [turn.id for turn in turns_of(read_run(run)).planned if turn.id not in recorded]
+    begun = [turn["id"] for turn in read_batch(run, blocks[-1])["turns"]] if len(blocks) % 2 else []
+    return next((turn for turn in begun if turn in left), ""), len(left)
 
 
-def cable(*, up: bool) -> None:
-    state = power_state(BenchPlaces.of(STATE))
-    assert state is not None
-    converse(Path(state.monitor), lambda monitor: monitor.ask("set_link", {"name": "network", "up": up}))
-
-
-def make(trouble: str, child: subprocess.Popen[bytes], chance: random.Random) -> None:
-    if trouble == "kill":
-        os.killpg(child.pid, signal.SIGKILL)
-    elif trouble == "disconnect":
-        cable(up=False)
-        try:
-            time.sleep(chance.uniform(1.0, 30.0))  # the time without a cable is the trouble itself
-        finally:
-            cable(up=True)
-    else:
-        reset(BenchPlaces.of(STATE))
-
-
-def under_way(run: Path | None) -> bool:
-    """Whether a trial has begun and has no record yet."""
-    kinds = Counter(event.kind for event in iter_events(run)) if run is not None else Counter()
-    return kinds["block_started"] > kinds["block_finished"]
-
-
-def interrupted(folder: Path, troubles: list[str], chance: random.Random) -> Path:
-    """The run of a campaign that meets its troubles in trials and is gone on with until it ends by itself."""
+def campaign(folder: Path, seed: int) -> list[str]:
+    """The command of a campaign of trials whose runs are in `folder`."""
+    folder.mkdir()
     suite = folder / "interrupted.suite.yml"
-    suite.write_text(SUITE, encoding="utf-8")
-    seed = chance.randrange(1000)
-    argv = command(folder, *drops("bare", "bare_too", suite=suite, seed=seed), "--adapters", "vscsi")
+    suite.write_text(SUITE.replace("mine}", f"mine, repeats: {NUMBER // 10 + 1}}}"), encoding="utf-8")
+    return command(folder, *drops("bare", "bare_too", suite=suite, seed=seed), "--adapters", "vscsi")
+
+
+def interrupted(folder: Path, seed: int, troubles: list[str], chance: random.Random) -> tuple[Path, list[str]]:
+    """The run of a campaign that meets its troubles, each in another trial, and the trials that hung by them.
+
+    It comes to its end by itself, but for its kill.
+    """
+    argv, hung = campaign(folder, seed), []
     run: Path | None = None
+    met: set[str] = set()
     with (folder / "output.log").open("ab") as log:
-        for _ in range(MOST_STARTS):
+        for _ in range(1 + troubles.count("kill")):
             child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
             while child.poll() is None:
+                time.sleep(0.5)  # the run directory is the only sign there is
                 run = run or next((path.parent for path in folder.glob("[!.]*/run.json")), None)
-                time.sleep(0.2)  # the run directory is the only sign there is
-                if troubles and under_way(run):
+                turn, left = under_way(run) if run and troubles else ("", 0)
+                if not turn or turn in met:
+                    continue
+                met.add(turn)
+                if chance.random() * left < len(troubles):
                     # not an event that is awaited but a moment that is drawn
-                    time.sleep(chance.uniform(0.0, 6.0))
-                    make(troubles.pop(), child, chance)
-            code = child.wait(timeout=PATIENCE_S)
+                    time.sleep(chance.uniform(0.0, 20.0))
+                    trouble = troubles.pop()
+                    hung += [turn] if trouble in HANGS else []
+                    print(f"{trouble} in {turn}", flush=True)
+                    make_trouble(trouble, child, chance)
             assert run is not None
-            if code in (0, 1) and not troubles:
-                return run
             argv = command(folder, "--resume", run.name)
-    raise AssertionError((folder / "output.log").read_text(encoding="utf-8", errors="replace")[-3000:])
+    assert not troubles
+    return run, hung
 
 
-def test_every_trial_counts_once_and_the_lists_of_the_oracle_are_whole(tmp_path: Path) -> None:
-    chance = random.Random(int(os.environ.get("STORQUAL_LIVE_SEED", "1")))
-    run = interrupted(tmp_path, chance.sample(TROUBLES, len(TROUBLES)), chance)
-    output = (tmp_path / "output.log").read_text(encoding="utf-8", errors="replace")
-    files = turns_of(read_run(run))
-    finished = Counter(event.text("turn") for event in iter_events(run) if event.kind == "turn_finished")
-    assert finished == {trial.id: 1 for trial in files.planned}, output[-3000:]
-    assert len(files.records) == len(files.planned)
+def failures_after(run: Path, hung: Collection[str]) -> set[str]:
+    """The trials that failed because their bench hung under their load; all others passed once, with whole lists."""
+    files, events = turns_of(read_run(run)), list(iter_events(run))
+    finished = Counter(event.text("turn") for event in events if event.kind == "turn_finished")
+    assert finished == {trial.id: 1 for trial in files.planned}
+    assert Counter(event.text("turn") for event in events if event.kind == "bench_hung") == Counter(hung)
+    failed = {record["id"] for record in files.records if record["outcome"] != "passed"}
     for record in files.records:
+        if record["id"] in failed & set(hung):
+            assert record["reasons"][0].startswith(("hung", "panic")), record["reasons"]
+            continue
         assert record["outcome"] == "passed", (record["id"], record["reasons"])
         seen = Observed()
         for line in gzip.decompress((run / record["raw"][0]["path"]).read_bytes()).splitlines():
             seen.take(json.loads(line))
         assert (seen.untold, len(seen.oracle.writes)) == (0, record["writes"])
-    verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
-    assert (verdict["outcome"], verdict["exit_code"]) == ("PASS", 0)
+    return failed
+
+
+def judged(run: Path, without: Collection[str]) -> tuple[dict[str, str], dict[tuple[str, ...], str]]:
+    """The outcomes of trials but for some, and those of criteria but for the ones that these are counted in."""
+    files, verdict = turns_of(read_run(run)), json.loads((run / "verdict.json").read_text(encoding="utf-8"))
+    records = {record["id"]: record["outcome"] for record in files.records}
+    assert len(records) == len(files.records) == len(files.planned)
+    faults = {turn.point for turn in files.planned if turn.id in without}
+    criteria = {
+        (entry["id"], str(entry["adapter"]), str(entry["point"])): entry["outcome"]
+        for entry in verdict["criteria"]
+        if entry["id"] != ANSWERS and not any(fault in entry["id"] for fault in faults)
+    }
+    return {turn: outcome for turn, outcome in records.items() if turn not in without}, criteria
+
+
+def test_every_trial_counts_once_and_the_lists_of_the_oracle_are_whole(tmp_path: Path) -> None:
+    seed = int(os.environ.get("STORQUAL_LIVE_SEED", "1"))
+    chance, before = random.Random(seed), over_ssh(STATE, "gatebench", LOOK)
+    troubles = chance.sample(["kill", *(TROUBLES * NUMBER)[:NUMBER]], NUMBER + 1)
+    run, hung = interrupted(tmp_path / "troubled", seed, troubles, chance)
+    failed = failures_after(run, hung)
     # nothing of a fault that was cut short is left beneath the bench
     state = power_state(BenchPlaces.of(STATE))
     assert state is not None
@@ -123,3 +150,8 @@ def test_every_trial_counts_once_and_the_lists_of_the_oracle_are_whole(tmp_path:
 
     converse(Path(state.monitor), look)
     assert not left
+    assert over_ssh(STATE, "gatebench", LOOK) == before
+    calm, _ = interrupted(tmp_path / "calm", seed, [], chance)
+    verdict = json.loads((calm / "verdict.json").read_text(encoding="utf-8"))
+    assert (verdict["outcome"], verdict["exit_code"]) == ("PASS", 0)
+    assert judged(run, failed) == judged(calm, failed)

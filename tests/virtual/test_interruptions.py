@@ -2,24 +2,29 @@
 """Kills, lost connections and resets at moments that nobody chose: nothing changes but the clock."""
 
 import json
-import os
 import random
-import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from storqual.judge.verdict import judge_run
-from storqual.virtual_bench.places import BenchPlaces
-from storqual.virtual_bench.power import power_state, reset
-from storqual.virtual_bench.qmp import converse
-from tests.support.live_bench import CAMPAIGNS, STATE, command, drops, on_bench, powered
+from tests.support.live_bench import (
+    CAMPAIGNS,
+    GATE,
+    STATE,
+    command,
+    disconnect,
+    drops,
+    make_trouble,
+    on_bench,
+    power_fixture,
+)
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
+gate_bench = power_fixture(GATE, STATE)
 
 TROUBLES = ("kill", "disconnect", "disconnect", "reset", "reset")
 MOST_STARTS = 12
@@ -34,37 +39,6 @@ criteria:
 profiles:
   quick: {cells: all, runtime: 1s, ramp: 300ms, idle: 0s, pairs: 20, block: 45s, margin: 20%, indifference: 10%}
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def gate_bench() -> Iterator[None]:
-    """The gate bench, powered on for this module."""
-    with powered():
-        yield
-
-
-def link(*, up: bool) -> None:
-    state = power_state(BenchPlaces.of(STATE))
-    assert state is not None
-    converse(Path(state.monitor), lambda monitor: monitor.ask("set_link", {"name": "network", "up": up}))
-
-
-def disconnect(seconds: float) -> None:
-    link(up=False)
-    try:
-        time.sleep(seconds)  # the time without a cable is the trouble itself
-    finally:
-        link(up=True)
-
-
-def make(trouble: str, child: subprocess.Popen[bytes], chance: random.Random) -> None:
-    if trouble == "kill":
-        os.killpg(child.pid, signal.SIGKILL)
-    elif trouble == "disconnect":
-        disconnect(chance.uniform(1.0, 40.0))
-    else:
-        # until it answers again: whoever resumes a campaign looks whether the bench is there
-        reset(BenchPlaces.of(STATE))
 
 
 def stored(run: Path) -> list[str]:
@@ -113,7 +87,7 @@ def interrupted(folder: Path, troubles: list[str], chance: random.Random) -> tup
                     # not an event that is awaited but a moment that is drawn
                     child.wait(timeout=chance.uniform(5.0, 40.0))
                 except subprocess.TimeoutExpired:
-                    make(troubles.pop(), child, chance)
+                    make_trouble(troubles.pop(), child, chance)
             code = child.wait(timeout=PATIENCE_S)
             run = run or next((path.parent for path in folder.glob("[!.]*/run.json")), None)
             if run is None:

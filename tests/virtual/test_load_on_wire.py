@@ -9,19 +9,16 @@ import gzip
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from storqual.bench.follow import Connection
 from storqual.bench.program import build_program
-from storqual.plan import PlanRequest
 from storqual.run import read_run
 from storqual.run.turns import turns_of
-from storqual.turns.bring_back import BenchHere
-from storqual.virtual_bench.places import BenchPlaces
-from tests.support.live_bench import INVENTORY, Bench, powered_bench
+from tests.support.live_bench import INVENTORY, Bench, bench_here, powered_bench
 from tests.support.planted_driver import SUITE
 from tests.support.turn_records import REQUEST, drive, plan_campaign
 from tests.support.wire import Dispatched, recorded, unseen
@@ -60,24 +57,12 @@ def swept(
     suite = folder / "wire.suite.yml"
     text = SUITE.read_text(encoding="utf-8")
     suite.write_text(f"{text}  wire: {{faults: [integrity], time: 2s, sessions: 2}}\n", encoding="utf-8")
-    request = PlanRequest(
-        inventories=(inventory,),
-        candidate="stable",
-        baseline="",
-        suite=str(suite),
-        profile="wire",
-        adapters=(adapter,),
-        seed=REQUEST.seed,
-    )
-    run = plan_campaign(replace(request), folder / "runs")
-    ssh = ["ssh", "-F", str(state / "ssh_config"), "-o", "ServerAliveInterval=5", "-o", "ConnectTimeout=10"]
-    connection = Connection(host, lambda command: [*ssh, host, command], ["true"])
+    words: dict[str, Any] = {"suite": str(suite), "profile": "wire", "adapters": (adapter,)}
+    run = plan_campaign(replace(REQUEST, inventories=(inventory,), baseline="", **words), folder / "runs")
     program = build_program()
-    base = "/var/lib/storqual"
-    here = BenchHere(host, connection, "/usr/bin/python3", base, f"{base}/{program.name}", BenchPlaces.of(state))
-    commands = recorded(
-        ask, lambda: drive(run, here, provision=lambda: connection.put(program.read_bytes(), here.program)) and None
-    )
+    here = bench_here(state, host, program)
+    put = partial(here.connection.put, program.read_bytes(), here.program)
+    commands = recorded(ask, lambda: drive(run, here, provision=put) and None)
     (record,) = turns_of(read_run(run)).records
     ios: list[list[Any]] = []
     for raw in record["raw"]:

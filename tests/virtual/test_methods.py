@@ -11,7 +11,7 @@ import pytest
 from storqual.study.demand import growths
 from storqual.study.points import points_of_runs
 from storqual.study.settings import setting_studies
-from tests.support.live_bench import BIN, REPOSITORY, over_ssh, play, powered_on, ran
+from tests.support.live_bench import BIN, REPOSITORY, over_ssh, play, powered_on, qualified
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 
@@ -152,22 +152,18 @@ def on_bench(command: str) -> str:
     return over_ssh(REPOSITORY / ".cache" / "bench" / "vmethods", "vmethods", command, limit_s=1200)
 
 
-def qualified(
-    runs: Path, folder: Path, name: str, suite: str, adapter: str = "sym", candidate: str = "stable"
-) -> Path:
+def passed(runs: Path, folder: Path, name: str, suite: str, adapter: str = "sym", candidate: str = "stable") -> Path:
     """The run of a suite that passed; on the adapter with two channels, unless another is named."""
     file = folder / f"{name}.suite.yml"
     file.write_text(suite, encoding="utf-8")
-    here = folder / "runs"
-    words = ("-i", INVENTORY, "--candidate", candidate, "--suite", file, "--adapters", adapter, "--runs", here)
-    code, output = ran(runs / "command.log", "storqual", "qualify", *words)
+    words = ("--candidate", candidate, "--suite", file, "--adapters", adapter)
+    code, output, run = qualified(folder / "runs", INVENTORY, *words)
     assert code == 0, output
-    (run,) = [made.parent for made in here.glob("*/run.json")]
     return run
 
 
 def test_files_on_xfs_and_ext4_are_read_at_the_drives_rate_and_nothing_is_left(runs: Path, tmp_path: Path) -> None:
-    run = qualified(runs, tmp_path, "files", FILES)
+    run = passed(runs, tmp_path, "files", FILES)
     points = {(point.levels["target"], point.levels["direct"]): point for point in points_of_runs([run])}
     assert set(points) == {(target, direct) for target in ("xfs", "ext4", "raw") for direct in (True, False)}
     assert all(len(point.launches) == 2 for point in points.values())
@@ -180,7 +176,7 @@ def test_a_file_on_a_striped_volume_is_read_at_the_rate_of_its_drives_and_nothin
     runs: Path, tmp_path: Path
 ) -> None:
     """Four drives of 6 MiB a second; a request of a MiB is sixteen strips, four of each drive."""
-    run = qualified(runs, tmp_path, "striped", STRIPED, candidate="stable-volume")
+    run = passed(runs, tmp_path, "striped", STRIPED, candidate="stable-volume")
     points = {tuple(point.levels.values()): point for point in points_of_runs([run])}
     one = points["raw",].mean("throughput_mib_s")
     assert one == pytest.approx(6, rel=0.15)
@@ -232,7 +228,7 @@ def test_a_queue_depth_sweep_follows_littles_law(runs: Path, tmp_path: Path) -> 
 
     The rate does not grow with the depth, and the suite's own study says so.
     """
-    run = qualified(runs, tmp_path, "depth", DEPTH)
+    run = passed(runs, tmp_path, "depth", DEPTH)
     for point in points_of_runs([run]):
         depth, rate, response = point.levels["iodepth"], point.mean("iops"), point.mean("latency_mean_us")
         assert rate == pytest.approx(100, rel=0.1)
@@ -250,7 +246,7 @@ def test_the_mode_page_study_puts_the_write_cache_first_and_calls_the_planted_se
     A write that is followed by a flush anyhow, and a read, are the same with and without the write cache; the page
     cache's read-ahead is nothing to direct I/O.
     """
-    run = qualified(runs, tmp_path, "settings", SETTINGS, "symb")
+    run = passed(runs, tmp_path, "settings", SETTINGS, "symb")
     found = {one.workload: one for one in setting_studies(points_of_runs([run]), margin=0.1) if one.metric == "iops"}
     first, second = found["write"].effects
     assert (first.setting, first.influence) == ("drive.WCE", "worse"), found["write"].sentences
@@ -271,7 +267,7 @@ def test_a_driver_that_holds_twice_the_commands_gives_twice_the_rate_and_is_take
         "done; ls /etc/modprobe.d/zz-storqual.conf 2>/dev/null; true"
     )
     before = on_bench(look)
-    run = qualified(runs, tmp_path, "commands", COMMANDS, "para")
+    run = passed(runs, tmp_path, "commands", COMMANDS, "para")
     rates = {point.levels["driver.can_queue"]: point.mean("iops") for point in points_of_runs([run])}
     # a busy host takes a fifth of the rate; the limit holds on any
     assert rates[32] <= 336
@@ -290,14 +286,14 @@ def test_what_is_written_through_is_held_to_the_drives_rate_and_what_is_written_
 
     Without `invalidate: 0` fio has the cache written at the end of each round over the file, and waits for it.
     """
-    run = qualified(runs, tmp_path, "cached", CACHED)
+    run = passed(runs, tmp_path, "cached", CACHED)
     rates = {point.workload: point.mean("iops") for point in points_of_runs([run])}
     assert rates["through"] <= 110
     assert rates["back"] > 3 * rates["through"]
 
 
 def test_two_channels_scale_to_twice_one(runs: Path, tmp_path: Path) -> None:
-    run = qualified(runs, tmp_path, "channels", CHANNELS)
+    run = passed(runs, tmp_path, "channels", CHANNELS)
     (growth,) = [one for one in growths(points_of_runs([run])) if one.line.along == "ports"]
     second = growth.scaling.levels[-1]
     assert second.at == 2
@@ -309,7 +305,7 @@ def test_a_volume_is_made_of_as_many_drives_as_its_level_is_to_have_and_reads_at
     runs: Path, tmp_path: Path
 ) -> None:
     """Each random read is one member's, of 100 a second: RAID 0 of two and four, RAID 5 of three."""
-    run = qualified(runs, tmp_path, "growing", GROWING, "fusion", "raid")
+    run = passed(runs, tmp_path, "growing", GROWING, "fusion", "raid")
     points = {(point.levels["raid.level"], point.levels["raid.members"]): point for point in points_of_runs([run])}
     assert {key: len(point.drives) for key, point in points.items()} == {("0", 2): 2, ("0", 4): 4, ("5", 3): 3}
     # sixteen at random over the members: one of four now and then waits for nothing
@@ -326,7 +322,7 @@ def test_the_disk_cache_of_a_volume_is_the_write_cache_of_each_member_and_is_put
     """Read back from the mode page of each, on three of four drives, and as it was found afterwards."""
     caches = "for each in /sys/block/sd*; do echo ${each##*/} $(cat $each/queue/write_cache); done"
     before = on_bench(caches)
-    run = qualified(runs, tmp_path, "caches", CACHES, "fusion", "raid")
+    run = passed(runs, tmp_path, "caches", CACHES, "fusion", "raid")
     started = [json.loads(line) for line in (run / "events.jsonl").read_text(encoding="utf-8").splitlines()]
     seen = [
         {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from tests.support.live_bench import GATE, REPOSITORY, drops, powered_on, ran
+from tests.support.live_bench import GATE, REPOSITORY, drops, powered_on, qualified
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
 
@@ -54,13 +54,10 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-def qualified(lab: Path, runs: Path, suite: Path, *more: str) -> Path:
+def passed(lab: Path, runs: Path, suite: Path, *more: str) -> Path:
     """The run of a campaign that ended with PASS."""
-    log = lab.parent / f"{suite.name}.log"
-    words = ["qualify", "-i", str(lab), "--runs", str(runs), *drops("bare", "bare_too", suite=suite), *more]
-    code, output = ran(log, "storqual", *words)
+    code, output, run = qualified(runs, lab, *drops("bare", "bare_too", suite=suite), *more)
     assert code == 0, output[-4000:]
-    (run,) = (path.parent for path in runs.glob("*/run.json"))
     return run
 
 
@@ -73,7 +70,7 @@ def test_a_workload_a_trial_and_a_program_on_two_benches_are_one_verdict_and_one
 ) -> None:
     suite = tmp_path / "mixed.suite.yml"
     suite.write_text(MIXED, encoding="utf-8")
-    run = qualified(lab, tmp_path / "runs", suite)
+    run = passed(lab, tmp_path / "runs", suite)
     criteria = verdict_of(run)["criteria"]
     kinds = {"write_error": "trial", "read": "workload", "look": "program"}
     for bench in BENCHES:
@@ -87,7 +84,7 @@ def test_a_workload_a_trial_and_a_program_on_two_benches_are_one_verdict_and_one
 
 
 def test_the_shipped_faults_are_tried_on_both_benches(lab: Path, tmp_path: Path) -> None:
-    run = qualified(lab, tmp_path / "runs", REPOSITORY / "suites" / "robustness.suite.yml", "--profile", "quick")
+    run = passed(lab, tmp_path / "runs", REPOSITORY / "suites" / "robustness.suite.yml", "--profile", "quick")
     criteria = verdict_of(run)["criteria"]
     left, right = ({one["id"] for one in criteria if one["bench"] == bench} for bench in BENCHES)
     assert left

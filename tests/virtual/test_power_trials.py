@@ -10,7 +10,7 @@ import pytest
 
 from storqual.run import iter_events, read_run
 from storqual.run.turns import turns_of
-from tests.support.live_bench import BIN, GATE, REPOSITORY, discard, own_lab, play, ran
+from tests.support.live_bench import BIN, GATE, REPOSITORY, discard, own_lab, play, qualified
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
 
@@ -50,9 +50,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_each_fault_of_the_power_is_proven_off_and_ends_in_another_boot(lab: Path, tmp_path: Path) -> None:
     suite = tmp_path / "powers.suite.yml"
     suite.write_text(SUITE, encoding="utf-8")
-    words = ["-i", lab, "--runs", tmp_path, "--candidate", "bare", "--suite", suite, "--adapters", "vscsi"]
-    code, output = ran(tmp_path / "output.log", "storqual", "qualify", *words)
-    (run,) = (path.parent for path in tmp_path.glob("*/run.json"))
+    words = ["--candidate", "bare", "--suite", suite, "--adapters", "vscsi"]
+    code, output, run = qualified(tmp_path, lab, *words)
     records = {record["fault"]: record for record in turns_of(read_run(run)).records}
     assert {fault: record["way"] for fault, record in records.items()} == WAYS, output[-3000:]
     for record in records.values():

@@ -19,7 +19,7 @@ from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
 from tests.support.arming import CUTS, Arming, cut_while_arming, what_boots
 from tests.support.driver_sources import driver_sources
-from tests.support.live_bench import REPOSITORY, discard, over_ssh, play, powered_on, ran
+from tests.support.live_bench import REPOSITORY, discard, over_ssh, play, powered_on, qualified
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(7200)]
 
@@ -167,11 +167,8 @@ def test_the_running_kernel_is_a_package_and_its_entry_is_the_default(bench: Ben
 
 def test_a_campaign_without_a_kernel_drop_finds_the_planted_difference(bench: Bench, tmp_path: Path) -> None:
     words = ["--baseline", "installed", "--candidate", "limited", "--suite", SUITE, "--profile", "quick"]
-    code, output = ran(
-        tmp_path / "log", "storqual", "qualify", "-i", bench.inventory, *words, "--runs", tmp_path / "runs"
-    )
-    (verdict,) = (tmp_path / "runs").glob("*/verdict.json")
-    assert (code, json.loads(verdict.read_text(encoding="utf-8"))["outcome"]) == (1, "FAIL"), output[-3000:]
+    code, output, run = qualified(tmp_path / "runs", bench.inventory, *words)
+    assert (code, json.loads((run / "verdict.json").read_bytes())["outcome"]) == (1, "FAIL"), output[-3000:]
 
 
 @on_rpm
@@ -307,10 +304,9 @@ def test_a_drop_is_judged_in_a_campaign_and_leaves_no_trace(
     limit = f"virtual: {{iops_limit: {{all: {LIMITS[kind]}}}}}\n" if slower else ""
     candidate.write_text(f"name: candidate\ndescription: of a test\n{drop}{limit}", encoding="utf-8")
     words = ["--baseline", "installed", "--candidate", candidate, "--suite", SUITE, "--profile", "quick"]
-    words += ["--adapters", {"kernel": "fusion", "kmod": "vscsi"}[kind], "--runs", tmp_path / "runs"]
-    code, output = ran(tmp_path / "log", "storqual", "qualify", "-i", bench.inventory, *words)
-    (verdict,) = (tmp_path / "runs").glob("*/verdict.json")
-    assert (code, json.loads(verdict.read_text(encoding="utf-8"))["outcome"]) == expected, output[-3000:]
+    words += ["--adapters", {"kernel": "fusion", "kmod": "vscsi"}[kind]]
+    code, output, run = qualified(tmp_path / "runs", bench.inventory, *words)
+    assert (code, json.loads((run / "verdict.json").read_bytes())["outcome"]) == expected, output[-3000:]
     assert bench.ask(LOOK) == before
 
 

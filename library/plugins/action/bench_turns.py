@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -98,6 +99,11 @@ class ActionModule(BenchAction):
             batch = self._following(run, bench, batch) if going_on else None
         return result
 
+    def cleanup(self, force: bool = False) -> None:
+        """What ran counts where the bench went away after it: the next task brings it back."""
+        with suppress(AnsibleConnectionFailure):
+            super().cleanup(force)
+
     def _measure(self, run: Path, bench: str, batch: str, disturb: Callable[[], None]) -> dict[str, Any]:
         arguments = self._task.args
         collector = Collector(run, bench, batch)
@@ -112,7 +118,11 @@ class ActionModule(BenchAction):
                 line.show(describe(bench, collector.arm_of(progress), progress, collector.left(progress)))
 
         try:
-            self._limit(run, bench, batch, str(arguments.get("virtual_state", "")))
+            if virtual_state := str(arguments.get("virtual_state", "")):
+                from storqual.campaign.drive_limits import limit_drives  # noqa: PLC0415 - needs the virtual bench's library
+
+                # where arms alternate batch by batch, drives are granted what the batch's arm says
+                limit_drives(run, bench, batch, virtual_state)
             state_dir, python = str(arguments["state_dir"]), str(arguments["python"])
             paths = collector.paths(state_dir, self._send_program(state_dir, run.name), python)
             self._put(run / "blocks" / f"{batch}.json", paths.batch_file)
@@ -244,15 +254,6 @@ class ActionModule(BenchAction):
         if not isinstance(step, RunBatch) or step.resume:
             return None
         return step.batch if step.session == read_batch(run, batch)["session"] else None
-
-    @staticmethod
-    def _limit(run: Path, bench: str, batch: str, virtual_state: str) -> None:
-        """On a virtual bench, grant the drives what the batch's arm says, where arms alternate batch by batch."""
-        if not virtual_state:
-            return
-        from storqual.campaign.drive_limits import limit_drives  # noqa: PLC0415 - needs the virtual bench's library
-
-        limit_drives(run, bench, batch, virtual_state)
 
     @staticmethod
     def _disturbance(run: Path, bench: str, disturb: Any, virtual_state: str) -> Any:

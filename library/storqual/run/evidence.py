@@ -128,12 +128,14 @@ def _of_other_inputs(run: Run) -> Iterator[str]:
         drop = load_drop(run.input_file(arm.name))
         manifest = json.loads(json.dumps(drop.to_json()))
         entry = inputs[arm.name]
-        # a drop without a name is called as the file that was planned
+        # a drop or a suite without a name is called as the file that was planned
         name = Path(entry["source"]).stem if drop.name == Path(entry["file"]).stem else drop.name
         if (arm.drop, arm.file, arm.sha256, arm.manifest) != (name, entry["file"], entry["sha256"], manifest):
             yield f"{RUN_FILE}: says of the {arm.name} something else than {entry['file']}"
-    entry = inputs["suite"]
-    if (run.suite.name, run.suite.sha256) != (load_suite(run.input_file("suite")).name, entry["sha256"]):
+    entry, name = inputs["suite"], str(load_suite(run.input_file("suite")).name)
+    if name == Path(entry["file"]).stem:
+        name = Path(entry["source"]).name.partition(".")[0]
+    if (run.suite.name, run.suite.sha256) != (name, entry["sha256"]):
         yield f"{RUN_FILE}: says of the suite something else than {entry['file']}"
     for point in run.plan.points:
         if point.point != point_name(point.workload, {**point.factors, **point.varied}):

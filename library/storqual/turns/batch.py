@@ -55,7 +55,8 @@ def run_streamed(path: Path, batch: str, bench: BenchHere, *, say: Callable[[str
             settle(bench.connection, bench.state_dir, bench.virtual, say=say)
             return finish_streamed(path, planned, "lost", _INTERRUPTED, {"interrupted": True})
         append_event(path, "block_started", fields)
-        answers = True
+        # what a panic wrote before anybody noticed that the bench is gone is seen from here on
+        answers, console = True, bench.console_mark()
         try:
             return _turns(path, run, planned, bench, say)
         except OutOfServiceError:
@@ -64,7 +65,8 @@ def run_streamed(path: Path, batch: str, bench: BenchHere, *, say: Callable[[str
         finally:
             # whatever is next, on this batch's bench nothing is left of it
             if answers:
-                ensure_answer(path, bench, Hung.of(planned, planned["turns"][-1]), say=say)
+                last = Hung.of(planned, planned["turns"][-1])
+                ensure_answer(path, bench, last, console_mark=console, say=say)
                 settle(bench.connection, bench.state_dir, bench.virtual, say=say)
 
 
@@ -82,6 +84,9 @@ def _turns(
         make = _trial if turn["kind"] == "trial" else _program
         try:
             record, ends_session, summary = make(run, planned, turn, bench)
+            if record["outcome"] == "void":
+                # its program may have been ended by who has the bench now, and makes this turn again
+                bench.connection.run("true")
         except (TurnLostError, ConnectionLostError) as problem:
             if not _may_be_lost(run, turn["id"]):
                 raise

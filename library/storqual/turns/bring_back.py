@@ -165,15 +165,15 @@ def armed_watch(run: Run, bench: str, session: str) -> Watch:
     return Watch()
 
 
-def ensure_answer(path: Path, bench: BenchHere, hung: Hung, *, say: Callable[[str], None]) -> None:
-    """Bring the bench back where it does not answer between two turns. Raises OutOfServiceError."""
+def ensure_answer(path: Path, bench: BenchHere, hung: Hung, *, console_mark: int, say: Callable[[str], None]) -> None:
+    """Bring the bench back where it does not answer after its turns began. Raises OutOfServiceError."""
     try:
         bench.connection.run("true", limit_s=_ANSWER_S)
     except ConnectionLostError as problem:
         event = _started(read_run(path), bench.name, hung.session)
         boot = "" if event is None else event.text("boot_id")
-        mark = bench.console_mark()
-        bring_back(path, bench, hung, boot=boot, hangs=False, reason=str(problem), console_mark=mark, say=say)
+        why = str(problem)
+        bring_back(path, bench, hung, boot=boot, hangs=False, reason=why, console_mark=console_mark, say=say)
 
 
 def _has_crash_kernel(run: Run, bench: str) -> bool:

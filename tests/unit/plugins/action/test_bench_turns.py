@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ansible.errors import AnsibleConnectionFailure
 
 from storqual.bench.follow import Collector, Stopped
 from storqual.run import append_event, read_batch, read_run
@@ -144,3 +145,16 @@ def test_a_file_reaches_the_folder_of_root_whoever_logs_in(
             "root: cat /home/lab/.ansible/tmp/x/core.pyz > /var/lib/storqual/core.pyz.part",
             "removed /home/lab/.ansible/tmp/x/",
         ]
+
+
+def test_a_bench_that_went_away_after_its_batch_is_left_to_the_next_task() -> None:
+    made, removed = action(SimpleNamespace(_shell=SimpleNamespace(tmpdir="/tmp/x"))), []
+    made._task.async_val = 0
+
+    def gone(folder: str) -> None:
+        removed.append(folder)
+        raise AnsibleConnectionFailure("no answer")
+
+    made._remove_tmp_path = gone
+    made.cleanup()
+    assert removed == ["/tmp/x"]

@@ -2,16 +2,20 @@
 """A chain of events that somebody made anew agrees with the files; what they say of each other still has to."""
 
 import random
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from storqual.base.files import project_root
 from storqual.run.evidence import run_findings
 from tests.attacks.before import KINDS
 from tests.attacks.before.tampering import made_anew
 from tests.attacks.finished_run import copy_of
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import POINTS
+from tests.support.turn_records import REQUEST, plan_campaign
 
 NAMES = (
     *("what_was_measured_is_skipped_by_the_plan_or_not_in_it", "launches_of_batches_that_ended_are_left_out"),
@@ -38,3 +42,11 @@ def test_what_contradicts_itself_is_found(whole: Path, tmp_path: Path, name: str
         run = copy_of(whole, tmp_path)
         KINDS[name](run, random.Random(number))
         assert run_findings(run), number
+
+
+def test_a_suite_without_a_name_is_called_as_the_file_that_was_planned(tmp_path: Path) -> None:
+    shipped = (project_root() / "suites" / "robustness.suite.yml").read_text(encoding="utf-8")
+    suite = tmp_path / "nameless.suite.yml"
+    suite.write_text(re.sub(r"(?m)^name: .*\n", "", shipped), encoding="utf-8")
+    run = plan_campaign(replace(REQUEST, suite=str(suite)), tmp_path / "runs")
+    assert not [finding for finding in run_findings(run) if "suite" in finding]

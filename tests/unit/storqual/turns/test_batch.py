@@ -15,6 +15,7 @@ from storqual.run import append_event, iter_events, read_run
 from storqual.turns import batch
 from storqual.turns.bring_back import BenchHere
 from storqual.turns.live_turn import TurnLostError
+from storqual_core.kit.lease import LeaseLostError
 from tests.support.make_lab import lab_hosts, make_lab
 from tests.support.turn_records import REQUEST, Faked, drive, plan_campaign, record_by_hand, turns_planned
 
@@ -83,23 +84,51 @@ def test_a_session_that_was_made_is_not_made_again(run: Path, monkeypatch: pytes
     assert [event.text("turn") for event in iter_events(run) if event.kind == "turn_finished"] == planned
 
 
-@pytest.mark.parametrize(
-    "reason",
-    ["hung: an I/O did not end", "panic: Kernel panic", "bench down: x", "not recovered: y", "drive missing: z"],
-)
-def test_a_bench_on_which_nothing_more_can_be_tried_is_reset_and_set_up_again_before_the_rest(
-    run: Path, monkeypatch: pytest.MonkeyPatch, reason: str
+HANG = "hung: an I/O did not end"
+
+
+@pytest.mark.parametrize("virtual", ["places", ""])
+@pytest.mark.parametrize("reason", [HANG, "panic: Kernel panic", "bench down: x", "not recovered: y"])
+def test_a_bench_on_which_nothing_more_can_be_tried_is_set_up_again_before_the_rest(
+    run: Path, monkeypatch: pytest.MonkeyPatch, reason: str, virtual: str
 ) -> None:
-    planned = planned_in(run, "s01")
-    done = [reason if reason.startswith(("hung", "panic")) else "reset"]
-    assert make(run, monkeypatch, {2: [reason]}, "places") == (["s01", "s01.2"], planned, done)
+    """What hangs is brought back also without a virtual switch; what is broken is reset by it."""
+    done = [reason] if reason.startswith(("hung", "panic")) else ["reset"] if virtual else []
+    assert make(run, monkeypatch, {2: [reason]}, virtual) == (["s01", "s01.2"], planned_in(run, "s01"), done)
 
 
-def test_a_bench_that_hangs_is_brought_back_also_without_a_virtual_switch(
+def test_what_a_panic_wrote_before_the_bench_was_missed_is_looked_at(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sessions, _, done = make(run, monkeypatch, {2: ["hung: an I/O did not end"]})
-    assert (sessions, done) == (["s01", "s01.2"], ["hung: an I/O did not end"])
+    console, marks = run / "console.log", list[int]()
+    console.write_text("it booted\n", encoding="utf-8")
+
+    def panics(*_: Any) -> None:
+        console.write_text("it booted\nKernel panic\n", encoding="utf-8")
+        raise TurnLostError("no answer", rebooted=False)
+
+    monkeypatch.setattr(batch, "_trial", panics)
+    monkeypatch.setattr(batch, "settle", lambda *_, **__: None)
+    monkeypatch.setattr(batch, "ensure_answer", lambda *_, **words: marks.append(words["console_mark"]))
+    places = cast("Any", SimpleNamespace(console=console))
+    here = BenchHere("vbench", cast("Any", FakeConnection()), "python3", "/s", "/s/core.pyz", places)
+    assert batch.run_streamed(run, "s01-b001", here, say=print)[0] == "lost"
+    assert marks == [len("it booted\n")]
+
+
+def test_a_void_turn_of_who_has_lost_the_bench_is_not_kept(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Taken(FakeConnection):
+        def run(self, command: str, *, limit_s: float = 0.0) -> str:
+            if command == "true":
+                raise LeaseLostError("somebody else has it")
+            return super().run(command, limit_s=limit_s)
+
+    void = record_by_hand(run, 0, outcome="void")
+    monkeypatch.setattr(batch, "_trial", lambda *_: (void, False, "void"))
+    here = BenchHere("vbench", cast("Any", Taken()), "python3", "/s", "/s/core.pyz", None)
+    with pytest.raises(LeaseLostError):
+        batch.run_streamed(run, "s01-b001", here, say=print)
+    assert not [event for event in iter_events(run) if event.kind == "turn_finished"]
 
 
 def test_a_failure_that_leaves_the_bench_whole_resets_nothing(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
