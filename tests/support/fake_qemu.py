@@ -34,10 +34,11 @@ def bench_with_targets_apart() -> BenchDescription:
 def emulated_machine(folder: str = "/state", **others: Any) -> EmulatedMachine:
     """A machine whose files are all in a folder, each with the name of its field."""
     names = (
-        "image_root boot_disc overlay drives console serial netconsole pstore monitor pidfile "
+        "overlay variables drives console serial netconsole pstore monitor pidfile "
         "host_key authorized_keys host_name"
     )
-    return EmulatedMachine(**{name: Path(folder) / name for name in names.split()}, **others)
+    image = BenchImage(Path(folder) / "image")
+    return EmulatedMachine(image=image, **{name: Path(folder) / name for name in names.split()}, **others)
 
 
 class FakeQemu:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files behind a bench's disks: its own layer over the shared image, one sparse file for each drive with data."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,12 @@ from storqual.virtual_bench.places import BenchPlaces
 from storqual_core.kit.command import run
 
 
-def prepare_overlay(overlay: Path, image: BenchImage, say: Callable[[str], None]) -> bool:
+def prepare_overlay(places: BenchPlaces, image: BenchImage, say: Callable[[str], None]) -> bool:
     """Make the bench's own layer over `image` when there is none, or when the one there is over another image.
 
-    Whether it was made. What a bench changed on its root disk is lost with an image that changed; it is said.
+    With EFI variables as they are before the first start, where it has some. Whether it was made. What a bench changed on its root disk is lost with an image that changed; it is said.
     """
+    overlay = places.overlay
     stamp = overlay.with_suffix(".image")
     if overlay.is_file() and stamp.is_file() and stamp.read_text(encoding="ascii").strip() == image.digest:
         return False
@@ -23,6 +25,8 @@ def prepare_overlay(overlay: Path, image: BenchImage, say: Callable[[str], None]
         say("the bench image has changed: the bench starts from a fresh root disk")
         overlay.unlink()
     run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(image.root), str(overlay)]).expect()
+    if image.firmware:
+        shutil.copyfile(image.firmware[1], places.variables)
     stamp.write_text(image.digest + "\n", encoding="ascii")
     return True
 

@@ -121,7 +121,7 @@ def _prepare(
     """What a guest starts from: the image, its own layer over it, and the files of its drives."""
     places.state.mkdir(parents=True, exist_ok=True)
     image = ensure_image(say, description.flavour)
-    prepare_overlay(places.overlay, image, say)
+    prepare_overlay(places, image, say)
     prepare_drives(places, description)
     return image
 
@@ -146,9 +146,9 @@ def _spawn(
     for name, file in handed.items():
         _write(file, texts[name])
     machine = EmulatedMachine(
-        image_root=image.root,
-        boot_disc=image.disc,
+        image=image,
         overlay=places.overlay,
+        variables=places.variables,
         drives=places.drive("x").parent,
         console=places.console,
         serial=places.serial,

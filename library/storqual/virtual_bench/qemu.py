@@ -43,9 +43,9 @@ class EmulatedMachine:
     `network` is the folder of the sockets through which it reaches the guest with its targets, where that is another.
     """
 
-    image_root: Path
-    boot_disc: Path
+    image: BenchImage
     overlay: Path
+    variables: Path
     drives: Path
     console: Path
     serial: Path
@@ -142,7 +142,7 @@ def _drive_node(machine: EmulatedMachine, drive: EmulatedDrive) -> str:
 
 def _root_nodes(machine: EmulatedMachine) -> list[str]:
     """The shared image is opened read-only and named here, so that the overlay may outlive a move of the cache."""
-    base = _file_node("image", machine.image_root, read_only=True)
+    base = _file_node("image", machine.image.root, read_only=True)
     overlay = _json(
         driver="qcow2",
         node_name="system-file",
@@ -151,6 +151,17 @@ def _root_nodes(machine: EmulatedMachine) -> list[str]:
         backing="image",
     )
     return ["-blockdev", base, "-blockdev", overlay]
+
+
+def _started_from(image: BenchImage, variables: Path | None = None) -> list[str]:
+    """What the machine finds its loader by: the boot disc, or UEFI with `variables`; without, it forgets them."""
+    if image.firmware is None:
+        argv = ["-blockdev", _file_node("boot-disc", image.disc, read_only=True)]
+        return [*argv, "-device", _json(driver="ide-cd", id="cd", drive="boot-disc", bootindex=0)]
+    code, first = image.firmware
+    argv = ["-blockdev", _file_node("firmware", code, read_only=True)]
+    argv += ["-blockdev", _file_node("efi-variables", variables or first, read_only=variables is None)]
+    return [*argv, "-machine", "pflash0=firmware,pflash1=efi-variables"]
 
 
 def _base(description: BenchDescription, acceleration: Acceleration) -> list[str]:
@@ -207,8 +218,7 @@ def machine_argv(description: BenchDescription, machine: EmulatedMachine, accele
         "-device",
         _json(driver="virtio-blk-pci", id="system", drive="system-file", serial="system", addr="3", bootindex=1),
     ]
-    argv += ["-blockdev", _file_node("boot-disc", machine.boot_disc, read_only=True)]
-    argv += ["-device", _json(driver="ide-cd", id="cd", drive="boot-disc", bootindex=0)]
+    argv += _started_from(machine.image, machine.variables)
     forward = f"tcp:127.0.0.1:0-{GUEST_ADDRESS}:22"
     argv += ["-netdev", f"user,id=network,restrict=on,ipv6=off,hostfwd={forward}"]
     card: dict[str, object] = {"driver": "virtio-net-pci", "romfile": ""}
@@ -255,8 +265,7 @@ def _probe_argv(image: BenchImage) -> list[str]:
     argv = [PROGRAM, *options.split(), "-serial", "stdio"]
     argv += ["-blockdev", _file_node("root", image.root, read_only=True)]
     argv += ["-device", "virtio-blk-pci,drive=root,bootindex=1"]
-    argv += ["-blockdev", _file_node("disc", image.disc, read_only=True)]
-    return [*argv, "-device", "ide-cd,drive=disc,bootindex=0"]
+    return argv + _started_from(image)
 
 
 def _probe(image: BenchImage) -> Acceleration:

@@ -74,9 +74,9 @@ def test_any_folder_name_stays_one_value(folder: str) -> None:
     (store,) = map(json.loads, _values(argv, "-object"))
     assert store["mem-path"] == str(machine.pstore)
     assert {json.loads(node)["file"]["filename"] for node in _values(argv, "-blockdev")} >= {
-        str(machine.image_root),
+        str(machine.image.root),
         str(machine.overlay),
-        str(machine.boot_disc),
+        str(machine.image.disc),
     }
 
 
