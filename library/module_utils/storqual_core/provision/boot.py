@@ -231,13 +231,25 @@ class System:
         return Grub(self.runner, folder or folders[0], self.sysfs, self.proc, str(self.root / "etc"))
 
     def kernels(self) -> dict[str, str]:
-        """Releases that can be booted, to the name of their initramfs (empty: none)."""
-        kernels = installed_kernels(self.boot)
+        """Releases that can be booted, to their initramfs below `boot` (empty: none)."""
+        images = {release: entry.images[-1:] for release, entry in self._entries().items()}
+        named = {release: self._below(files[0]) if files else "" for release, files in images.items()}
+        return {**installed_kernels(self.boot), **named}
+
+    def kernel_file(self, release: str) -> str:
+        """The kernel itself, below `boot`: where its entry names it, for a loader that is told by EFI variables."""
+        entry = self._entries().get(release)
+        return self._below(entry.kernel) if entry else f"vmlinuz-{release}"
+
+    def _entries(self) -> dict[str, MenuEntry]:
+        """Of a loader that is told by EFI variables: the entry of each kernel, which names its files."""
         loader = self.loader
-        if isinstance(loader, EfiLoader):
-            for entry in usable_entries(loader.entries()):
-                kernels[entry.release] = (entry.images or [""])[-1].rpartition("/")[2]
-        return kernels
+        entries = usable_entries(loader.entries()) if isinstance(loader, EfiLoader) else []
+        return {entry.release: entry for entry in reversed(entries)}
+
+    def _below(self, file: str) -> str:
+        """A path from the top of the loader's partition as one below `boot`."""
+        return os.path.relpath(f"{self.loader.folder}/{file}", self.boot)
 
     @property
     def packages(self) -> Packages:
@@ -390,7 +402,7 @@ def _initrd(system: System, release: str, image: str = "") -> str:
 
 
 def _files(system: System, release: str, image: str) -> list[str]:
-    names = (f"vmlinuz-{release}", _initrd(system, release, image))
+    names = (system.kernel_file(release), _initrd(system, release, image))
     return [path for path in (f"{system.boot}/{name}" for name in names if name) if Path(path).exists()]
 
 
