@@ -6,6 +6,7 @@ from typing import Any
 
 from storqual.virtual_bench.description import BenchDescription, describe
 from storqual.virtual_bench.fabrics import served_wwn
+from storqual.virtual_bench.image import BenchImage
 from storqual.virtual_bench.qemu import EmulatedMachine
 
 FIRST, SECOND = "0x5000c50015ea0000", "0x5000c50015ea0001"

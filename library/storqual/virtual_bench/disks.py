@@ -15,7 +15,8 @@ from storqual_core.kit.command import run
 def prepare_overlay(places: BenchPlaces, image: BenchImage, say: Callable[[str], None]) -> bool:
     """Make the bench's own layer over `image` when there is none, or when the one there is over another image.
 
-    With EFI variables as they are before the first start, where it has some. Whether it was made. What a bench changed on its root disk is lost with an image that changed; it is said.
+    With EFI variables as they are before the first start, where it has some. Whether it was made. What a bench changed
+    on its root disk is lost with an image that changed; it is said.
     """
     overlay = places.overlay
     stamp = overlay.with_suffix(".image")

@@ -86,6 +86,20 @@ def test_a_value_never_ends_an_option_early(text: str) -> None:
     assert option_value(text).replace(",,", ",") == text
 
 
+def test_a_bench_with_firmware_keeps_its_variables_and_shares_what_is_code(tmp_path: Path) -> None:
+    firmware = tmp_path / "image/kept/OVMF"
+    firmware.mkdir(parents=True)
+    (firmware / "OVMF_CODE_4M.fd").write_bytes(b"")
+    machine = machine_in(str(tmp_path))
+    argv = machine_argv(_bench(), machine, TCG)
+    nodes = {node["node-name"]: node for node in map(json.loads, _values(argv, "-blockdev"))}
+    flash = dict(word.split("=") for word in _values(argv, "-machine")[-1].split(","))
+    code, variables = (nodes[flash[name]] for name in ("pflash0", "pflash1"))
+    assert (code["file"]["filename"], code["read-only"]) == (str(firmware / "OVMF_CODE_4M.fd"), True)
+    assert (variables["file"]["filename"], variables["read-only"]) == (str(machine.variables), False)
+    assert not [device for device in _devices(argv) if device["driver"] == "ide-cd"]
+
+
 def test_the_bench_starts_stopped_and_listens_on_loopback_only() -> None:
     argv = machine_argv(_bench(), machine_in(), TCG)
     assert "-S" in argv
