@@ -35,8 +35,7 @@ def bench_with_targets_apart() -> BenchDescription:
 def emulated_machine(folder: str = "/state", **others: Any) -> EmulatedMachine:
     """A machine whose files are all in a folder, each with the name of its field."""
     names = (
-        "overlay variables drives console serial netconsole pstore monitor pidfile "
-        "host_key authorized_keys host_name"
+        "overlay variables drives console serial netconsole pstore monitor pidfile host_key authorized_keys host_name"
     )
     image = BenchImage(Path(folder) / "image")
     return EmulatedMachine(image=image, **{name: Path(folder) / name for name in names.split()}, **others)

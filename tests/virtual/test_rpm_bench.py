@@ -170,7 +170,9 @@ def test_the_running_kernel_is_a_package_and_its_entry_is_the_default(bench: Ben
 
 
 @on_uefi
-def test_systemd_boot_is_found_by_its_variable_and_its_counted_entry_was_blessed(bench: Bench, tmp_path: Path) -> None:
+def test_systemd_boot_is_found_by_its_variable_and_its_counted_entry_was_blessed(
+    bench: Bench, tmp_path: Path
+) -> None:
     code, output = ran(tmp_path / "log", "storqual", "facts", "-i", bench.inventory, "--json")
     assert code == 0, output[-3000:]
     facts = json.loads(output[output.index("{") :])[bench.host]
@@ -185,7 +187,8 @@ def test_systemd_boot_is_found_by_its_variable_and_its_counted_entry_was_blessed
 
 
 ONCE = """
-sed 's/^options.*/& storqual.trial=1 panic=5/' /boot/loader/entries/*-{release}+3.conf > /boot/loader/entries/trial.conf
+cd /boot/loader/entries
+sed 's/^options.*/& storqual.trial=1 panic=5/' *-{release}+3.conf > trial.conf
 bootctl set-default {default}.conf
 bootctl set-oneshot trial.conf
 sync

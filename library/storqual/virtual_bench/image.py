@@ -4,6 +4,7 @@
 import hashlib
 import json
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -23,7 +24,6 @@ SUITE = "bookworm"
 # whose GRUB has a reader of boot entries in files, which that of the guest's own release lacks
 _UNSTABLE = "sid"
 _ENDINGS = {"", "-updates", "-security", "-backports"}
-_OS_RELEASE = Path("/etc/os-release")
 # what a lab sets to reach its mirror: proxies, certificates, time checks of a snapshot; never index targets
 _KEPT_OPTIONS = re.compile(r"^Acquire::(?:http|https|Retries|Check-Valid-Until|Check-Date)(?:::[A-Za-z0-9._/-]+)* \"")
 
@@ -48,15 +48,9 @@ def debian_entries(one_line: str, deb822: str) -> str:
     kept = []
     for block in re.split(r"\n\s*\n", deb822):
         lines = [line for line in block.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-        fields: dict[str, str] = {}
-        name = ""
-        for line in lines:
-            if line[0].isspace() and name:
-                fields[name] += " " + line.strip()
-            elif ":" in line:
-                name, _, value = line.partition(":")
-                name = name.strip().lower()
-                fields[name] = value.strip()
+        # a line that begins with a blank goes on with the one before it
+        pairs = (line.partition(":") for line in re.sub(r"\n[ \t]", " ", "\n".join(lines)).splitlines())
+        fields = {name.strip().lower(): value.strip() for name, _, value in pairs}
         types = fields.get("types", "").split()
         off = fields.get("enabled", "yes").lower() in {"no", "false", "without", "off", "disable", "0"}
         if (
@@ -77,12 +71,10 @@ def debian_entries(one_line: str, deb822: str) -> str:
 def _host_release() -> str:
     """`debian bookworm` for this machine, or something else."""
     try:
-        fields = dict(
-            line.split("=", 1) for line in _OS_RELEASE.read_text(encoding="utf-8").splitlines() if "=" in line
-        )
+        fields = platform.freedesktop_os_release()
     except OSError:
         return ""
-    return f"{fields.get('ID', '').strip(chr(34))} {fields.get('VERSION_CODENAME', '').strip(chr(34))}"
+    return f"{fields['ID']} {fields.get('VERSION_CODENAME', '')}"
 
 
 def _host_options() -> tuple[str, ...]:
@@ -298,8 +290,8 @@ def _layer_file(layers: list[Path], name: str) -> Path | None:
 
 def _make_disk(work: Path, layers: list[Path], root_uuid: str) -> None:
     """Make the root disk of `root.tar` without a loop device; owners are kept through a user namespace."""
-    unpack = 'set -eu; mkdir "$1/root"; tar -C "$1/root" --exclude=./dev/* -xf "$1/root.tar"; . "$4"; rm -rf "$1/root"'
-    argv = ["sh", "-c", unpack, "sh", str(work), root_uuid, _DISK_SIZE, str(_layer_file(layers, "disk"))]
+    text = 'set -eu; mkdir "$1/root"; tar -C "$1/root" --exclude=./dev/* -xf "$1/root.tar"; . "$4"; rm -r "$1/root"'
+    argv = ["sh", "-c", text, "sh", str(work), root_uuid, _DISK_SIZE, str(_layer_file(layers, "disk"))]
     if os.geteuid() != 0:
         argv = ["unshare", "--user", "--map-root-user", "--map-auto", "--", *argv]
     run(argv, timeout=_BUILD_LIMIT_S).expect()

@@ -5,6 +5,7 @@ import json
 import os
 import select
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from storqual.virtual_bench.fabrics import INITIATOR, TARGET
 from storqual.virtual_bench.image import BenchImage
 from storqual.virtual_bench.places import cache_folder
 from storqual_core.kit.command import run
+from storqual_core.kit.durable import replace_file
 from storqual_core.kit.errors import BadInputError
 
 PROGRAM = "qemu-system-x86_64"
@@ -271,26 +273,19 @@ def _probe_argv(image: BenchImage) -> list[str]:
 def _probe(image: BenchImage) -> Acceleration:
     """Boot the image under KVM and watch its console for ten seconds."""
     began = time.monotonic()
-    received, seen = b"", b""
-    with child.start(
-        _probe_argv(image), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as guest:
-        assert guest.stdout is not None and guest.stderr is not None  # noqa: PT018, S101 - both are pipes, for mypy
-        open_ends = [guest.stdout, guest.stderr]
-        while open_ends and (left := _PROBE_S - (time.monotonic() - began)) > 0 and SIGN_OF_LIFE.encode() not in seen:
-            for end in select.select(open_ends, [], [], left)[0]:
-                data = os.read(end.fileno(), 65536)
-                if not data:
-                    open_ends.remove(end)
-                elif end is guest.stdout:
-                    seen += data
-                else:
-                    received += data
-        guest.kill()
-    seconds = time.monotonic() - began
+    seen, more = b"", b"."
+    with tempfile.TemporaryFile() as problems:
+        with child.start(_probe_argv(image), stdin=child.DEVNULL, stdout=subprocess.PIPE, stderr=problems) as guest:
+            assert guest.stdout is not None  # noqa: S101 - it is a pipe, for mypy
+            while more and (left := _PROBE_S - (time.monotonic() - began)) > 0 and SIGN_OF_LIFE.encode() not in seen:
+                if select.select([guest.stdout], [], [], left)[0]:
+                    seen += (more := os.read(guest.stdout.fileno(), 65536))
+            guest.kill()
+        seconds = time.monotonic() - began
+        problems.seek(0)
+        lines = problems.read().decode("utf-8", "replace").strip().splitlines()
     if SIGN_OF_LIFE.encode() in seen:
         return Acceleration("kvm", f"a guest booted under KVM in {seconds:.1f} s")
-    lines = received.decode("utf-8", "replace").strip().splitlines()
     if lines:
         return Acceleration("tcg", f"KVM does not run a guest here: {lines[0]}")
     if "Linux version" in seen.decode("utf-8", "replace"):
@@ -327,7 +322,5 @@ def choose_acceleration(image: BenchImage, counts_instructions: bool = False) ->
     except (OSError, ValueError, KeyError, TypeError):
         pass  # never probed, or by another version: probe again
     choice = _probe(image)
-    fresh = store.with_suffix(f".{os.getpid()}")
-    fresh.write_text(json.dumps({"key": key, "name": choice.name, "reason": choice.reason}) + "\n", encoding="utf-8")
-    fresh.rename(store)
+    replace_file(store, json.dumps({"key": key, "name": choice.name, "reason": choice.reason}) + "\n")
     return choice
