@@ -290,8 +290,8 @@ def _layer_file(layers: list[Path], name: str) -> Path | None:
 
 def _make_disk(work: Path, layers: list[Path], root_uuid: str) -> None:
     """Make the root disk of `root.tar` without a loop device; owners are kept through a user namespace."""
-    text = 'set -eu; mkdir "$1/root"; tar -C "$1/root" --exclude=./dev/* -xf "$1/root.tar"; . "$4"; rm -r "$1/root"'
-    argv = ["sh", "-c", text, "sh", str(work), root_uuid, _DISK_SIZE, str(_layer_file(layers, "disk"))]
+    text = 'mkdir "$1/root"; tar -C "$1/root" --exclude=./dev/* -xf "$1/root.tar"; sh "$4" "$@"; rm -r "$1/root"'
+    argv = ["sh", "-euc", text, "sh", str(work), root_uuid, _DISK_SIZE, str(_layer_file(layers, "disk"))]
     if os.geteuid() != 0:
         argv = ["unshare", "--user", "--map-root-user", "--map-auto", "--", *argv]
     run(argv, timeout=_BUILD_LIMIT_S).expect()

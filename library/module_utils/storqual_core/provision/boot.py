@@ -170,17 +170,11 @@ class Loader(Protocol):
     def build(self, template: MenuEntry, identifier: str, kernel: str, initrd: str, arguments: Sequence[str]) -> str:
         """The text of an entry of ours: as `template`, with these files and words. Raises ToolError."""
 
-    def put_entry(self, text: str, identifier: str) -> None:
-        """Write our entry."""
-
-    def take_out(self, identifier: str) -> None:
-        """Remove our entry."""
-
-    def custom_text(self) -> str | None:
-        """All entries of ours as they are; None without one."""
-
-    def write_custom(self, text: str | None) -> None:
-        """Have the entries of ours be these."""
+    # our entries: one of them, and all as they are (None without one)
+    def put_entry(self, text: str, identifier: str) -> None: ...
+    def take_out(self, identifier: str) -> None: ...
+    def custom_text(self) -> str | None: ...
+    def write_custom(self, text: str | None) -> None: ...
 
     def tidy(self) -> None:
         """Remove what a write of ours that was cut short left."""
@@ -188,14 +182,10 @@ class Loader(Protocol):
     def settle(self, files: Sequence[str] = ()) -> bool:
         """Have the loader see its files and `files`; whether they were read back as it reads them."""
 
-    def boot_once(self, path: str) -> None:
-        """Boot this entry at the next start only."""
-
-    def set_default(self, path: str) -> None:
-        """Boot this entry from now on."""
-
-    def put_variable(self, name: str, value: str | None) -> None:
-        """Set a variable, or remove it."""
+    # at the next start only, from now on, and by the name of the variable, which goes with None
+    def boot_once(self, path: str) -> None: ...
+    def set_default(self, path: str) -> None: ...
+    def put_variable(self, name: str, value: str | None) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -232,9 +222,10 @@ class System:
 
     def kernels(self) -> dict[str, str]:
         """Releases that can be booted, to their initramfs below `boot` (empty: none)."""
-        images = {release: entry.images[-1:] for release, entry in self._entries().items()}
-        named = {release: self._below(files[0]) if files else "" for release, files in images.items()}
-        return {**installed_kernels(self.boot), **named}
+        kernels = installed_kernels(self.boot)
+        for release, entry in self._entries().items():
+            kernels[release] = self._below(entry.images[-1]) if entry.images else ""
+        return kernels
 
     def kernel_file(self, release: str) -> str:
         """The kernel itself, below `boot`: where its entry names it, for a loader that is told by EFI variables."""
@@ -629,13 +620,8 @@ def _stale(name: str, driver: Mapping[str, Any], kernel: str, system: System, in
     if loaded is None:
         if disk is None:
             return [f"kernel {kernel} has no driver {name}"]
-        return (
-            []
-            if disk["builtin"]
-            else [
-                f"driver {name} is installed for kernel {kernel}, but not loaded; check that its adapter is present"
-            ]
-        )
+        why = f"driver {name} is installed for kernel {kernel}, but not loaded; check that its adapter is present"
+        return [] if disk["builtin"] else [why]
     if disk is not None and loaded["srcversion"] and loaded["srcversion"] != disk["srcversion"]:
         builds = f"build {loaded['srcversion']} is loaded, build {disk['srcversion']} is on disk"
         packed = builds_in(f"{system.boot}/{initrd}", [name])[name] if initrd else None
@@ -725,9 +711,7 @@ def keep_kernel(
 def _default_words(system: System) -> str:
     """The default as `_words` tells it."""
     entry = system.loader.default()
-    if entry is None:
-        return ""
-    return _words(entry.release, added_arguments(entry.arguments), booted_image(entry.arguments))
+    return _words(entry.release, added_arguments(entry.arguments), booted_image(entry.arguments)) if entry else ""
 
 
 def _words(kernel: str, arguments: Sequence[str], image: str) -> str:

@@ -87,10 +87,8 @@ def read_files(system: System, files: Sequence[str]) -> KernelFiles:
 def check_room(system: System) -> None:
     """Raise ToolError, with the figure, where /boot does not take another kernel with its initramfs."""
     boot = Path(system.boot)
-    sizes = [
-        sum(path.stat().st_size for path in boot.rglob("*") if release in str(path) and path.is_file())
-        for release in system.kernels()
-    ]
+    files = [path for path in boot.rglob("*") if path.is_file()]
+    sizes = [sum(path.stat().st_size for path in files if release in str(path)) for release in system.kernels()]
     need, free = int(max(sizes, default=0) * _SPARE), shutil.disk_usage(boot).free
     if free < need:
         raise ToolError(f"{boot} has {free >> 20} MiB left, and a kernel with its initramfs takes {need >> 20} MiB")
