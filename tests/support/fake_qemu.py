@@ -6,6 +6,7 @@ from typing import Any
 
 from storqual.virtual_bench.description import BenchDescription, describe
 from storqual.virtual_bench.fabrics import served_wwn
+from storqual.virtual_bench.image import BenchImage
 from storqual.virtual_bench.qemu import EmulatedMachine
 
 FIRST, SECOND = "0x5000c50015ea0000", "0x5000c50015ea0001"
@@ -34,10 +35,10 @@ def bench_with_targets_apart() -> BenchDescription:
 def emulated_machine(folder: str = "/state", **others: Any) -> EmulatedMachine:
     """A machine whose files are all in a folder, each with the name of its field."""
     names = (
-        "image_root boot_disc overlay drives console serial netconsole pstore monitor pidfile "
-        "host_key authorized_keys host_name"
+        "overlay variables drives console serial netconsole pstore monitor pidfile host_key authorized_keys host_name"
     )
-    return EmulatedMachine(**{name: Path(folder) / name for name in names.split()}, **others)
+    image = BenchImage(Path(folder) / "image")
+    return EmulatedMachine(image=image, **{name: Path(folder) / name for name in names.split()}, **others)
 
 
 class FakeQemu:

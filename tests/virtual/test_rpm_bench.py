@@ -36,7 +36,8 @@ find /boot ! -path '*/i386-pc/*' ! -name grubenv -type f -exec sha256sum {} + | 
 find /boot /lib/modules -printf '%M %U:%G %p %l\\n' | sort -k3
 find /lib/modules -type f -exec sha256sum {} + | sort -k2
 sha256sum /etc/sysconfig/kernel /etc/depmod.d/* /etc/dracut.conf.d/* /etc/modprobe.d/* 2>/dev/null
-grub2-editenv list | sort
+grub2-editenv list 2>/dev/null | sort
+sha256sum /sys/firmware/efi/efivars/LoaderEntry[DO]* 2>/dev/null
 rpm -qa | sort
 """
 
@@ -53,7 +54,7 @@ class Bench:
 
     @property
     def host(self) -> str:
-        return "vsuse" if self.suse else "vrpm"
+        return {"rpm": "vrpm", "rpm-suse": "vsuse", "uefi": "vuefi"}[self.flavour]
 
     @property
     def state(self) -> Path:
@@ -68,6 +69,8 @@ class Bench:
         return over_ssh(self.state, self.host, f"export LC_ALL=C; {line}", data=data, limit_s=1200).strip()
 
     def saved(self) -> str:
+        if self.flavour == "uefi":
+            return self.ask("tr -d '\\0\\7' < /sys/firmware/efi/efivars/LoaderEntryDefault-*")
         return re.findall(r"^saved_entry=(.*)$", self.ask("grub2-editenv list"), re.MULTILINE)[0]
 
     def reset(self) -> str:
@@ -105,7 +108,7 @@ class Bench:
         return self.ask(LOOK)
 
 
-@pytest.fixture(scope="module", params=["rpm", "rpm-suse"])
+@pytest.fixture(scope="module", params=["rpm", "rpm-suse", "uefi"])
 def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     flavoured = Bench(request.param)
     discard(flavoured.state)
@@ -115,6 +118,7 @@ def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 on_rpm = pytest.mark.parametrize("bench", ["rpm"], indirect=True)
+on_uefi = pytest.mark.parametrize("bench", ["uefi"], indirect=True)
 on_suse = pytest.mark.parametrize("bench", ["rpm-suse"], indirect=True)
 
 
@@ -163,6 +167,47 @@ def test_the_running_kernel_is_a_package_and_its_entry_is_the_default(bench: Ben
     assert f"\nlinux /boot/vmlinuz-{release}\n" in entry
     assert bench.saved()[0].isalpha()
     assert bench.ask(f"rpm -V $(rpm -qf /lib/modules/{release}/vmlinuz)") == ""
+
+
+@on_uefi
+def test_systemd_boot_is_found_by_its_variable_and_its_counted_entry_was_blessed(
+    bench: Bench, tmp_path: Path
+) -> None:
+    code, output = ran(tmp_path / "log", "storqual", "facts", "-i", bench.inventory, "--json")
+    assert code == 0, output[-3000:]
+    facts = json.loads(output[output.index("{") :])[bench.host]
+    kind = facts["kind"]
+    assert [kind[name]["value"] for name in ("loader", "loader_entries", "loader_writes", "secure_boot")] == [
+        *("systemd-boot", "/boot/loader/entries", "yes", "off"),
+    ]
+    assert "EFI variable LoaderInfo: systemd-boot" in kind["loader"]["evidence"]
+    entry = f"{bench.ask('cat /etc/machine-id')}-{bench.ask('uname -r')}"
+    assert bench.ask("ls /boot/loader/entries") == f"{entry}.conf"
+    assert f"{entry}+" in bench.ask("tr -d '\\0' < /sys/firmware/efi/efivars/LoaderEntries-*")
+
+
+ONCE = """
+cd /boot/loader/entries
+sed 's/^options.*/& storqual.trial=1 panic=5/' *-{release}+3.conf > trial.conf
+bootctl set-default {default}.conf
+bootctl set-oneshot trial.conf
+sync
+"""
+
+
+@on_uefi
+def test_the_loader_boots_an_entry_once_and_a_kernel_that_comes_has_tries(bench: Bench, kernels: list[str]) -> None:
+    older, running = kernels[0], bench.ask("uname -r")
+    token = bench.ask("cat /etc/machine-id")
+    bench.ask(f"dnf -q -y install {bench.package(older)}")
+    assert f"{token}-{older}+3.conf" in bench.ask("ls /boot/loader/entries")
+    bench.ask(ONCE.format(release=older, default=f"{token}-{running}"))
+    assert bench.reset() == older
+    assert "storqual.trial=1 panic=5" in bench.ask("cat /proc/cmdline")
+    assert bench.ask("ls /sys/firmware/efi/efivars").count("LoaderEntryOneShot") == 0
+    assert bench.reset() == running
+    bench.ask(f"rm /boot/loader/entries/trial.conf; bootctl set-default ''; dnf -q -y remove {bench.package(older)}")
+    assert bench.ask("ls /boot/loader/entries") == f"{token}-{running}.conf"
 
 
 def test_a_campaign_without_a_kernel_drop_finds_the_planted_difference(bench: Bench, tmp_path: Path) -> None:

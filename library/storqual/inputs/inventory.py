@@ -289,7 +289,7 @@ class Guest(Shape):
     cpus: int = Field(default=1, gt=0)
     memory: Annotated[Size, Field(ge=_LEAST_SIZE)] = 1 << 30
     clock: Literal["host", "instructions"] = "host"
-    flavour: Literal["deb", "rpm", "rpm-suse"] = "deb"
+    flavour: Literal["deb", "rpm", "rpm-suse", "uefi"] = "deb"
     netconsole: bool = False
     adapters: dict[Name, Emulation] = Field(default={})
 

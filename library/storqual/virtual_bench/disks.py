@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files behind a bench's disks: its own layer over the shared image, one sparse file for each drive with data."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,13 @@ from storqual.virtual_bench.places import BenchPlaces
 from storqual_core.kit.command import run
 
 
-def prepare_overlay(overlay: Path, image: BenchImage, say: Callable[[str], None]) -> bool:
+def prepare_overlay(places: BenchPlaces, image: BenchImage, say: Callable[[str], None]) -> bool:
     """Make the bench's own layer over `image` when there is none, or when the one there is over another image.
 
-    Whether it was made. What a bench changed on its root disk is lost with an image that changed; it is said.
+    With EFI variables as they are before the first start, where it has some. Whether it was made. What a bench
+    changed on its root disk is lost with an image that changed; it is said.
     """
+    overlay = places.overlay
     stamp = overlay.with_suffix(".image")
     if overlay.is_file() and stamp.is_file() and stamp.read_text(encoding="ascii").strip() == image.digest:
         return False
@@ -23,6 +26,8 @@ def prepare_overlay(overlay: Path, image: BenchImage, say: Callable[[str], None]
         say("the bench image has changed: the bench starts from a fresh root disk")
         overlay.unlink()
     run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(image.root), str(overlay)]).expect()
+    if image.firmware:
+        shutil.copyfile(image.firmware[1], places.variables)
     stamp.write_text(image.digest + "\n", encoding="ascii")
     return True
 
@@ -51,11 +56,6 @@ class BenchKeys:
         return self.client.with_suffix(".pub")
 
 
-def _alias(name: str) -> str:
-    """The name under which the host key is known: the port changes with every power-on, the key does not."""
-    return f"storqual-{name}"
-
-
 def make_keys(places: BenchPlaces, name: str) -> BenchKeys:
     """The keys of bench `name`, made when missing, with its known_hosts file."""
     folder = places.keys
@@ -68,7 +68,7 @@ def make_keys(places: BenchPlaces, name: str) -> BenchKeys:
             file.unlink(missing_ok=True)
             run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(file)]).expect()
     algorithm, key = keys.host.with_suffix(".pub").read_text(encoding="ascii").split()[:2]
-    keys.known_hosts.write_text(f"{_alias(name)} {algorithm} {key}\n", encoding="ascii")
+    keys.known_hosts.write_text(f"storqual-{name} {algorithm} {key}\n", encoding="ascii")
     return keys
 
 
@@ -91,7 +91,8 @@ def ssh_config_text(name: str, keys: BenchKeys, port: int) -> str:
             "    IdentityAgent none",
             f"    UserKnownHostsFile {_quoted(keys.known_hosts)}",
             "    GlobalKnownHostsFile /dev/null",
-            f"    HostKeyAlias {_alias(name)}",
+            # the port changes with every power-on, the key does not
+            f"    HostKeyAlias storqual-{name}",
             "    StrictHostKeyChecking yes",
             "    BatchMode yes",
             "    PreferredAuthentications publickey",

@@ -4,6 +4,7 @@
 import hashlib
 import json
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -23,7 +24,6 @@ SUITE = "bookworm"
 # whose GRUB has a reader of boot entries in files, which that of the guest's own release lacks
 _UNSTABLE = "sid"
 _ENDINGS = {"", "-updates", "-security", "-backports"}
-_OS_RELEASE = Path("/etc/os-release")
 # what a lab sets to reach its mirror: proxies, certificates, time checks of a snapshot; never index targets
 _KEPT_OPTIONS = re.compile(r"^Acquire::(?:http|https|Retries|Check-Valid-Until|Check-Date)(?:::[A-Za-z0-9._/-]+)* \"")
 
@@ -48,15 +48,9 @@ def debian_entries(one_line: str, deb822: str) -> str:
     kept = []
     for block in re.split(r"\n\s*\n", deb822):
         lines = [line for line in block.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-        fields: dict[str, str] = {}
-        name = ""
-        for line in lines:
-            if line[0].isspace() and name:
-                fields[name] += " " + line.strip()
-            elif ":" in line:
-                name, _, value = line.partition(":")
-                name = name.strip().lower()
-                fields[name] = value.strip()
+        # a line that begins with a blank goes on with the one before it
+        pairs = (line.partition(":") for line in re.sub(r"\n[ \t]", " ", "\n".join(lines)).splitlines())
+        fields = {name.strip().lower(): value.strip() for name, _, value in pairs}
         types = fields.get("types", "").split()
         off = fields.get("enabled", "yes").lower() in {"no", "false", "without", "off", "disable", "0"}
         if (
@@ -77,12 +71,10 @@ def debian_entries(one_line: str, deb822: str) -> str:
 def _host_release() -> str:
     """`debian bookworm` for this machine, or something else."""
     try:
-        fields = dict(
-            line.split("=", 1) for line in _OS_RELEASE.read_text(encoding="utf-8").splitlines() if "=" in line
-        )
+        fields = platform.freedesktop_os_release()
     except OSError:
         return ""
-    return f"{fields.get('ID', '').strip(chr(34))} {fields.get('VERSION_CODENAME', '').strip(chr(34))}"
+    return f"{fields['ID']} {fields.get('VERSION_CODENAME', '')}"
 
 
 def _host_options() -> tuple[str, ...]:
@@ -115,8 +107,9 @@ def choose_sources(environment: Mapping[str, str] = os.environ, apt: Path = Path
 _RECIPE = Path(__file__).parent / "recipe"
 FLAVOURS = {
     "deb": ("common", "deb"),
-    "rpm": ("common", "rpm-base", "rpm"),
-    "rpm-suse": ("common", "rpm-base", "rpm-suse"),
+    "rpm": ("common", "rpm-base", "rpm-grub", "rpm", "rpm-dnf"),
+    "rpm-suse": ("common", "rpm-base", "rpm-grub", "rpm-suse"),
+    "uefi": ("common", "rpm-base", "uefi", "rpm-dnf"),
 }
 """The kinds of guest: folders of the recipe, each over the one before it."""
 # raise it when the way the image is put together changes without a change of the recipe
@@ -146,12 +139,19 @@ class BenchImage:
 
     @property
     def root(self) -> Path:
-        """The root disk: one ext4 file system, never written to once it is here."""
+        """The root disk, an ext4 file system or partitions, never written to once it is here."""
         return self.folder / "root.ext4"
 
     @property
     def disc(self) -> Path:
+        """What the machine is started from; there is none where its firmware is UEFI."""
         return self.folder / "boot.iso"
+
+    @property
+    def firmware(self) -> tuple[Path, Path] | None:
+        """UEFI and its variables as they are before the first start, for a guest that is started by it."""
+        code, variables = (self.kept / "OVMF" / f"OVMF_{part}_4M.fd" for part in ("CODE", "VARS"))
+        return (code, variables) if code.is_file() else None
 
     @property
     def sources(self) -> Path:
@@ -283,14 +283,15 @@ def _sources_text(archive: Path) -> str:
     return json.dumps([{"form": form, "text": text} for form, text in parts if text.strip()], indent=1) + "\n"
 
 
-def _make_disk(work: Path, root_uuid: str) -> None:
-    """Fill an ext4 image from `root.tar` without a loop device; owners are kept through a user namespace."""
-    script = (
-        'set -eu; mkdir "$1/root"; tar -C "$1/root" --exclude=./dev/* -xf "$1/root.tar"; '
-        'mkfs.ext4 -q -F -L storqual -U "$2" -m 0 -E nodiscard,root_owner=0:0 -d "$1/root" "$1/root.ext4" "$3"; '
-        'rm -rf "$1/root"'
-    )
-    argv = ["sh", "-c", script, "sh", str(work), root_uuid, _DISK_SIZE]
+def _layer_file(layers: list[Path], name: str) -> Path | None:
+    """The file of this name of the last layer that has one."""
+    return next((file for layer in reversed(layers) if (file := layer / name).is_file()), None)
+
+
+def _make_disk(work: Path, layers: list[Path], root_uuid: str) -> None:
+    """Make the root disk of `root.tar` without a loop device; owners are kept through a user namespace."""
+    text = 'mkdir "$1/root"; tar -C "$1/root" --exclude=./dev/* -xf "$1/root.tar"; sh "$4" "$@"; rm -r "$1/root"'
+    argv = ["sh", "-euc", text, "sh", str(work), root_uuid, _DISK_SIZE, str(_layer_file(layers, "disk"))]
     if os.geteuid() != 0:
         argv = ["unshare", "--user", "--map-root-user", "--map-auto", "--", *argv]
     run(argv, timeout=_BUILD_LIMIT_S).expect()
@@ -350,17 +351,21 @@ def _grub_mkimage(loader: Path | None) -> list[str]:
     return [*argv, str(loader / "usr/bin/grub-mkimage"), "-d", str(loader / _LOADER_MODULES)]
 
 
-def _make_disc(work: Path, layers: list[Path], modules: list[str], loader: Path | None) -> None:
-    """The boot disc: GRUB with everything it needs built in, so that nothing on the root disk is executed by it."""
+def _make_disc(work: Path, config: Path, modules: list[str], loader: Path | None) -> str:
+    """The boot disc: GRUB with everything it needs built in, so that nothing on the root disk is executed by it.
+
+    Returns its version.
+    """
     folder = work / "disc/boot/grub"
     folder.mkdir(parents=True)
     core = folder / "eltorito.img"
-    config = next(str(file) for layer in reversed(layers) if (file := layer / "boot_disc.cfg").is_file())
-    argv = [*_grub_mkimage(loader), "-O", "i386-pc-eltorito", "-c", config, "-p", "/boot/grub", "-o", str(core)]
+    argv = [*_grub_mkimage(loader), "-O", "i386-pc-eltorito", "-c", str(config), "-p", "/boot/grub", "-o", str(core)]
     run([*argv, *_GRUB_MODULES, *modules]).expect()
     argv = ["xorriso", "-as", "mkisofs", "-quiet", "-R", "-b", "boot/grub/eltorito.img", "-no-emul-boot"]
     argv += ["-boot-load-size", "4", "-boot-info-table", "-o", str(work / "boot.iso"), str(work / "disc")]
     run(argv).expect()
+    shutil.rmtree(work / "disc")
+    return run([*_grub_mkimage(loader), "--version"]).expect().stdout.split()[-1]
 
 
 def _build(folder: Path, sources: AptSources, flavour: str, say: Callable[[str], None]) -> None:
@@ -375,9 +380,9 @@ def _build(folder: Path, sources: AptSources, flavour: str, say: Callable[[str],
         try:
             loader = _loader(folder.parent, sources, modules, say) if modules else None
             _debootstrap(work, sources, layers, digest, root_uuid, loader)
-            _make_disk(work, root_uuid)
-            _make_disc(work, layers, modules, loader)
-            grub = run([*_grub_mkimage(loader), "--version"]).expect().stdout.split()[-1]
+            _make_disk(work, layers, root_uuid)
+            config = _layer_file(layers, "boot_disc.cfg")
+            grub = _make_disc(work, config, modules, loader) if config else ""
         except MissingToolError as problem:
             raise ToolError(f"{problem}; `make setup-bench` installs what a virtual bench needs") from problem
         (work / "sources.json").write_text(_sources_text(work / "sources.tar"), encoding="utf-8")
@@ -387,7 +392,6 @@ def _build(folder: Path, sources: AptSources, flavour: str, say: Callable[[str],
                 tar.extractall(work / "kept", filter="data")
         for leftover in (*work.glob("*.tar"), *work.glob("customize-*"), work / "given.sources"):
             leftover.unlink(missing_ok=True)
-        shutil.rmtree(work / "disc")
         seconds = round(time.monotonic() - began, 1)
         facts = {"digest": digest, "flavour": flavour, "sources": sources.origin, "grub": grub, "seconds": seconds}
         (work / "image.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")

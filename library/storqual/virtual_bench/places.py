@@ -66,6 +66,11 @@ class BenchPlaces:
         """The root disk: what this bench changed, over the shared image."""
         return self.state / "system.qcow2"
 
+    @property
+    def variables(self) -> Path:
+        """The EFI variables of a bench that UEFI starts."""
+        return self.state / "system.efivars"
+
     def drive(self, device: str) -> Path:
         return self.state / "drives" / f"{device}.img"
 

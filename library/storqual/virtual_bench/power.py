@@ -25,6 +25,7 @@ from storqual.virtual_bench.places import BenchPlaces, locked, make_private, soc
 from storqual.virtual_bench.qemu import EmulatedMachine, choose_acceleration, machine_argv
 from storqual.virtual_bench.qmp import Monitor, converse
 from storqual_core.kit.command import run
+from storqual_core.kit.durable import replace_file
 from storqual_core.kit.errors import BadInputError, StorqualError, ToolError
 from storqual_core.kit.quantities import parse_size
 
@@ -78,14 +79,8 @@ def power_state(places: BenchPlaces) -> PowerState | None:
     return state if child.is_running(state.pid, state.start_ticks) else None
 
 
-def _write(file: Path, text: str) -> None:
-    fresh = file.with_name(f"{file.name}.new")
-    fresh.write_text(text, encoding="utf-8")
-    fresh.rename(file)
-
-
 def _keep(places: BenchPlaces, state: PowerState) -> PowerState:
-    _write(places.power, json.dumps(asdict(state), indent=1) + "\n")
+    replace_file(places.power, json.dumps(asdict(state), indent=1) + "\n")
     return state
 
 
@@ -121,7 +116,7 @@ def _prepare(
     """What a guest starts from: the image, its own layer over it, and the files of its drives."""
     places.state.mkdir(parents=True, exist_ok=True)
     image = ensure_image(say, description.flavour)
-    prepare_overlay(places.overlay, image, say)
+    prepare_overlay(places, image, say)
     prepare_drives(places, description)
     return image
 
@@ -137,18 +132,18 @@ def _spawn(
     for folder in (sockets, network or sockets):
         make_private(folder)
     host_name = places.keys / "hostname"
-    _write(host_name, f"{description.name}\n")
+    replace_file(host_name, f"{description.name}\n")
     texts = {
         "scsi_debug": f"{description.debug.parameters}\n" if description.debug else "",
         "fabrics": setup(description),
     }
     handed = {name: places.keys / name for name, text in texts.items() if text}
     for name, file in handed.items():
-        _write(file, texts[name])
+        replace_file(file, texts[name])
     machine = EmulatedMachine(
-        image_root=image.root,
-        boot_disc=image.disc,
+        image=image,
         overlay=places.overlay,
+        variables=places.variables,
         drives=places.drive("x").parent,
         console=places.console,
         serial=places.serial,
@@ -184,7 +179,7 @@ def _spawn(
     except BaseException:
         _end(pid, ticks)
         raise
-    _write(places.ssh_config, ssh_config_text(description.name, keys, port))
+    replace_file(places.ssh_config, ssh_config_text(description.name, keys, port))
     state = PowerState(
         pid=pid,
         start_ticks=ticks,

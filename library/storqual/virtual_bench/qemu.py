@@ -5,6 +5,7 @@ import json
 import os
 import select
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from storqual.virtual_bench.fabrics import INITIATOR, TARGET
 from storqual.virtual_bench.image import BenchImage
 from storqual.virtual_bench.places import cache_folder
 from storqual_core.kit.command import run
+from storqual_core.kit.durable import replace_file
 from storqual_core.kit.errors import BadInputError
 
 PROGRAM = "qemu-system-x86_64"
@@ -43,9 +45,9 @@ class EmulatedMachine:
     `network` is the folder of the sockets through which it reaches the guest with its targets, where that is another.
     """
 
-    image_root: Path
-    boot_disc: Path
+    image: BenchImage
     overlay: Path
+    variables: Path
     drives: Path
     console: Path
     serial: Path
@@ -142,7 +144,7 @@ def _drive_node(machine: EmulatedMachine, drive: EmulatedDrive) -> str:
 
 def _root_nodes(machine: EmulatedMachine) -> list[str]:
     """The shared image is opened read-only and named here, so that the overlay may outlive a move of the cache."""
-    base = _file_node("image", machine.image_root, read_only=True)
+    base = _file_node("image", machine.image.root, read_only=True)
     overlay = _json(
         driver="qcow2",
         node_name="system-file",
@@ -151,6 +153,17 @@ def _root_nodes(machine: EmulatedMachine) -> list[str]:
         backing="image",
     )
     return ["-blockdev", base, "-blockdev", overlay]
+
+
+def _started_from(image: BenchImage, variables: Path | None = None) -> list[str]:
+    """What the machine finds its loader by: the boot disc, or UEFI with `variables`; without, it forgets them."""
+    if image.firmware is None:
+        argv = ["-blockdev", _file_node("boot-disc", image.disc, read_only=True)]
+        return [*argv, "-device", _json(driver="ide-cd", id="cd", drive="boot-disc", bootindex=0)]
+    code, first = image.firmware
+    argv = ["-blockdev", _file_node("firmware", code, read_only=True)]
+    argv += ["-blockdev", _file_node("efi-variables", variables or first, read_only=variables is None)]
+    return [*argv, "-machine", "pflash0=firmware,pflash1=efi-variables"]
 
 
 def _base(description: BenchDescription, acceleration: Acceleration) -> list[str]:
@@ -207,8 +220,7 @@ def machine_argv(description: BenchDescription, machine: EmulatedMachine, accele
         "-device",
         _json(driver="virtio-blk-pci", id="system", drive="system-file", serial="system", addr="3", bootindex=1),
     ]
-    argv += ["-blockdev", _file_node("boot-disc", machine.boot_disc, read_only=True)]
-    argv += ["-device", _json(driver="ide-cd", id="cd", drive="boot-disc", bootindex=0)]
+    argv += _started_from(machine.image, machine.variables)
     forward = f"tcp:127.0.0.1:0-{GUEST_ADDRESS}:22"
     argv += ["-netdev", f"user,id=network,restrict=on,ipv6=off,hostfwd={forward}"]
     card: dict[str, object] = {"driver": "virtio-net-pci", "romfile": ""}
@@ -255,33 +267,25 @@ def _probe_argv(image: BenchImage) -> list[str]:
     argv = [PROGRAM, *options.split(), "-serial", "stdio"]
     argv += ["-blockdev", _file_node("root", image.root, read_only=True)]
     argv += ["-device", "virtio-blk-pci,drive=root,bootindex=1"]
-    argv += ["-blockdev", _file_node("disc", image.disc, read_only=True)]
-    return [*argv, "-device", "ide-cd,drive=disc,bootindex=0"]
+    return argv + _started_from(image)
 
 
 def _probe(image: BenchImage) -> Acceleration:
     """Boot the image under KVM and watch its console for ten seconds."""
     began = time.monotonic()
-    received, seen = b"", b""
-    with child.start(
-        _probe_argv(image), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as guest:
-        assert guest.stdout is not None and guest.stderr is not None  # noqa: PT018, S101 - both are pipes, for mypy
-        open_ends = [guest.stdout, guest.stderr]
-        while open_ends and (left := _PROBE_S - (time.monotonic() - began)) > 0 and SIGN_OF_LIFE.encode() not in seen:
-            for end in select.select(open_ends, [], [], left)[0]:
-                data = os.read(end.fileno(), 65536)
-                if not data:
-                    open_ends.remove(end)
-                elif end is guest.stdout:
-                    seen += data
-                else:
-                    received += data
-        guest.kill()
-    seconds = time.monotonic() - began
+    seen, more = b"", b"."
+    with tempfile.TemporaryFile() as problems:
+        with child.start(_probe_argv(image), stdin=child.DEVNULL, stdout=subprocess.PIPE, stderr=problems) as guest:
+            assert guest.stdout is not None  # noqa: S101 - it is a pipe, for mypy
+            while more and (left := _PROBE_S - (time.monotonic() - began)) > 0 and SIGN_OF_LIFE.encode() not in seen:
+                if select.select([guest.stdout], [], [], left)[0]:
+                    seen += (more := os.read(guest.stdout.fileno(), 65536))
+            guest.kill()
+        seconds = time.monotonic() - began
+        problems.seek(0)
+        lines = problems.read().decode("utf-8", "replace").strip().splitlines()
     if SIGN_OF_LIFE.encode() in seen:
         return Acceleration("kvm", f"a guest booted under KVM in {seconds:.1f} s")
-    lines = received.decode("utf-8", "replace").strip().splitlines()
     if lines:
         return Acceleration("tcg", f"KVM does not run a guest here: {lines[0]}")
     if "Linux version" in seen.decode("utf-8", "replace"):
@@ -318,7 +322,5 @@ def choose_acceleration(image: BenchImage, counts_instructions: bool = False) ->
     except (OSError, ValueError, KeyError, TypeError):
         pass  # never probed, or by another version: probe again
     choice = _probe(image)
-    fresh = store.with_suffix(f".{os.getpid()}")
-    fresh.write_text(json.dumps({"key": key, "name": choice.name, "reason": choice.reason}) + "\n", encoding="utf-8")
-    fresh.rename(store)
+    replace_file(store, json.dumps({"key": key, "name": choice.name, "reason": choice.reason}) + "\n")
     return choice

@@ -170,17 +170,11 @@ class Loader(Protocol):
     def build(self, template: MenuEntry, identifier: str, kernel: str, initrd: str, arguments: Sequence[str]) -> str:
         """The text of an entry of ours: as `template`, with these files and words. Raises ToolError."""
 
-    def put_entry(self, text: str, identifier: str) -> None:
-        """Write our entry."""
-
-    def take_out(self, identifier: str) -> None:
-        """Remove our entry."""
-
-    def custom_text(self) -> str | None:
-        """All entries of ours as they are; None without one."""
-
-    def write_custom(self, text: str | None) -> None:
-        """Have the entries of ours be these."""
+    # our entries: one of them, and all as they are (None without one)
+    def put_entry(self, text: str, identifier: str) -> None: ...
+    def take_out(self, identifier: str) -> None: ...
+    def custom_text(self) -> str | None: ...
+    def write_custom(self, text: str | None) -> None: ...
 
     def tidy(self) -> None:
         """Remove what a write of ours that was cut short left."""
@@ -188,14 +182,10 @@ class Loader(Protocol):
     def settle(self, files: Sequence[str] = ()) -> bool:
         """Have the loader see its files and `files`; whether they were read back as it reads them."""
 
-    def boot_once(self, path: str) -> None:
-        """Boot this entry at the next start only."""
-
-    def set_default(self, path: str) -> None:
-        """Boot this entry from now on."""
-
-    def put_variable(self, name: str, value: str | None) -> None:
-        """Set a variable, or remove it."""
+    # at the next start only, from now on, and by the name of the variable, which goes with None
+    def boot_once(self, path: str) -> None: ...
+    def set_default(self, path: str) -> None: ...
+    def put_variable(self, name: str, value: str | None) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -231,13 +221,26 @@ class System:
         return Grub(self.runner, folder or folders[0], self.sysfs, self.proc, str(self.root / "etc"))
 
     def kernels(self) -> dict[str, str]:
-        """Releases that can be booted, to the name of their initramfs (empty: none)."""
+        """Releases that can be booted, to their initramfs below `boot` (empty: none)."""
         kernels = installed_kernels(self.boot)
-        loader = self.loader
-        if isinstance(loader, EfiLoader):
-            for entry in usable_entries(loader.entries()):
-                kernels[entry.release] = (entry.images or [""])[-1].rpartition("/")[2]
+        for release, entry in self._entries().items():
+            kernels[release] = self._below(entry.images[-1]) if entry.images else ""
         return kernels
+
+    def kernel_file(self, release: str) -> str:
+        """The kernel itself, below `boot`: where its entry names it, for a loader that is told by EFI variables."""
+        entry = self._entries().get(release)
+        return self._below(entry.kernel) if entry else f"vmlinuz-{release}"
+
+    def _entries(self) -> dict[str, MenuEntry]:
+        """Of a loader that is told by EFI variables: the entry of each kernel, which names its files."""
+        loader = self.loader
+        entries = usable_entries(loader.entries()) if isinstance(loader, EfiLoader) else []
+        return {entry.release: entry for entry in reversed(entries)}
+
+    def _below(self, file: str) -> str:
+        """A path from the top of the loader's partition as one below `boot`."""
+        return os.path.relpath(f"{self.loader.folder}/{file}", self.boot)
 
     @property
     def packages(self) -> Packages:
@@ -390,7 +393,7 @@ def _initrd(system: System, release: str, image: str = "") -> str:
 
 
 def _files(system: System, release: str, image: str) -> list[str]:
-    names = (f"vmlinuz-{release}", _initrd(system, release, image))
+    names = (system.kernel_file(release), _initrd(system, release, image))
     return [path for path in (f"{system.boot}/{name}" for name in names if name) if Path(path).exists()]
 
 
@@ -617,13 +620,8 @@ def _stale(name: str, driver: Mapping[str, Any], kernel: str, system: System, in
     if loaded is None:
         if disk is None:
             return [f"kernel {kernel} has no driver {name}"]
-        return (
-            []
-            if disk["builtin"]
-            else [
-                f"driver {name} is installed for kernel {kernel}, but not loaded; check that its adapter is present"
-            ]
-        )
+        why = f"driver {name} is installed for kernel {kernel}, but not loaded; check that its adapter is present"
+        return [] if disk["builtin"] else [why]
     if disk is not None and loaded["srcversion"] and loaded["srcversion"] != disk["srcversion"]:
         builds = f"build {loaded['srcversion']} is loaded, build {disk['srcversion']} is on disk"
         packed = builds_in(f"{system.boot}/{initrd}", [name])[name] if initrd else None
@@ -713,9 +711,7 @@ def keep_kernel(
 def _default_words(system: System) -> str:
     """The default as `_words` tells it."""
     entry = system.loader.default()
-    if entry is None:
-        return ""
-    return _words(entry.release, added_arguments(entry.arguments), booted_image(entry.arguments))
+    return _words(entry.release, added_arguments(entry.arguments), booted_image(entry.arguments)) if entry else ""
 
 
 def _words(kernel: str, arguments: Sequence[str], image: str) -> str:

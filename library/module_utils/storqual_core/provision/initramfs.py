@@ -144,7 +144,9 @@ class Initramfs:
     def path(self) -> str:
         """Its file, empty where there is none: its name is another one with each maker and distribution."""
         names = initramfs_names(self.release)
-        return next((f"/boot/{name}" for name in names if self.machine.exists(f"/boot/{name}")), "")
+        boot = Path(self.machine.path("/boot"))
+        files = [*(boot / name for name in names), *boot.glob(f"*/{self.release}/initrd")]
+        return next((f"/boot/{file.relative_to(boot)}" for file in files if file.exists()), "")
 
     def make(self) -> tuple[str, dict[str, bytes]]:
         """Make it anew; the command, for a sentence, and the files in it, which was read to its end.

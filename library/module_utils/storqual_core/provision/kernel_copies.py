@@ -62,6 +62,7 @@ def _paths(root: Path) -> Iterator[Path]:
     for path in boot.glob("*"):
         if _IMAGE.fullmatch(path.name) and path.name not in ours and path.is_file() and not path.is_symlink():
             yield path
+    yield from boot.glob("*/*/initrd")
     for kernel in modules.glob("*"):
         if not kernel.is_dir():
             continue
@@ -95,6 +96,8 @@ def kernel_of_path(path: str) -> str:
         return path.split("/")[2]
     if not path.startswith("boot/"):
         return ""
+    if path.endswith("/initrd"):
+        return path.split("/")[-2]
     name = re.sub(r"^(?:initramfs|initrd\.img|initrd)-", "", path.rpartition("/")[2])
     return re.sub(r"(?:kdump)?\.img$", "", name)
 

@@ -87,10 +87,8 @@ def read_files(system: System, files: Sequence[str]) -> KernelFiles:
 def check_room(system: System) -> None:
     """Raise ToolError, with the figure, where /boot does not take another kernel with its initramfs."""
     boot = Path(system.boot)
-    sizes = [
-        sum(path.stat().st_size for path in boot.glob(f"*{release}*") if path.is_file())
-        for release in system.kernels()
-    ]
+    files = [path for path in boot.rglob("*") if path.is_file()]
+    sizes = [sum(path.stat().st_size for path in files if release in str(path)) for release in system.kernels()]
     need, free = int(max(sizes, default=0) * _SPARE), shutil.disk_usage(boot).free
     if free < need:
         raise ToolError(f"{boot} has {free >> 20} MiB left, and a kernel with its initramfs takes {need >> 20} MiB")
@@ -256,7 +254,7 @@ def lacking_drivers(system: System, release: str, image: str) -> list[str]:
 def proof(system: System, release: str, labels: Sequence[str]) -> list[str]:
     """What is missing of an installed kernel: its files, its initramfs to the end, its entry, what rpm verifies."""
     boot = Path(system.boot)
-    needed = [boot / f"vmlinuz-{release}", system.root / "lib/modules" / release / "modules.dep"]
+    needed = [boot / system.kernel_file(release), system.root / "lib/modules" / release / "modules.dep"]
     problems = [f"{path} is not there" for path in needed if not path.exists()]
     image = system.kernels().get(release, "")
     if not image:
@@ -296,15 +294,15 @@ def remove_added(
     stems = ("vmlinuz", ".vmlinuz", "System.map", "config", "symvers", "initrd")
     names = [f"{name}-{release}{end}" for name in stems for end in ("", ".hmac", ".gz", ".xz")]
     left = [boot / name for name in (*names, f"initramfs-{release}.img", f"initramfs-{release}kdump.img")]
-    left += (boot / "loader" / "entries").glob(f"*-{release}.conf")
+    left += (path for end in ("", "+*") for path in (boot / "loader" / "entries").glob(f"*-{release}{end}.conf"))
     for path in left:
         if path.is_file():
             path.unlink()
             steps.append(f"{path} removed, which its package left")
-    folder = system.root / "lib/modules" / release
-    if folder.is_dir():
-        shutil.rmtree(folder)
-        steps.append(f"{folder} removed, which its package left")
+    for folder in (system.root / "lib/modules" / release, *boot.glob(f"*/{release}")):
+        if folder.is_dir():
+            shutil.rmtree(folder)
+            steps.append(f"{folder} removed, which its package left")
     aside = boot / f".{_PURGE}.storqual"
     if aside.exists():
         aside.replace(boot / _PURGE)

@@ -223,7 +223,7 @@ class EfiLoader:
     ) -> str:
         """An entry of ours after the kernel's own; an initramfs of ours lies where the loader reads."""
         images = template.images
-        if initrd and initrd not in [image.rpartition("/")[2] for image in images]:
+        if initrd and initrd.rpartition("/")[2] not in [image.rpartition("/")[2] for image in images]:
             if not (Path(self.folder) / initrd).exists():
                 raise ToolError(f"{initrd} does not lie in {self.folder}, which is what the loader reads")
             images = [f"/{initrd}"]

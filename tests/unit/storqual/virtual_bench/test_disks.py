@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from storqual.virtual_bench.description import describe
-from storqual.virtual_bench.disks import make_keys, prepare_drives, ssh_config_text
+from storqual.virtual_bench.disks import make_keys, prepare_drives, prepare_overlay, ssh_config_text
+from storqual.virtual_bench.image import BenchImage
 from storqual.virtual_bench.places import BenchPlaces, cache_folder, make_private, socket_folder
 from storqual_core.kit.errors import StorqualError
 
@@ -123,3 +124,19 @@ def test_the_cache_is_where_the_user_says(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.delenv("STORQUAL_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "there"))
     assert cache_folder() == tmp_path / "there" / "storqual"
+
+
+def test_efi_variables_stay_with_the_root_disk_and_start_anew_with_a_new_one(tmp_path: Path) -> None:
+    image, places = BenchImage(tmp_path / "image"), BenchPlaces.of(tmp_path / "state")
+    places.state.mkdir()
+    (image.folder / "kept/OVMF").mkdir(parents=True)
+    for part in ("CODE", "VARS"):
+        (image.folder / f"kept/OVMF/OVMF_{part}_4M.fd").write_bytes(b"first")
+    image.root.write_bytes(bytes(1 << 20))
+    assert prepare_overlay(places, image, print)
+    places.variables.write_bytes(b"chosen")
+    assert not prepare_overlay(places, image, print)
+    assert places.variables.read_bytes() == b"chosen"
+    places.overlay.unlink()
+    assert prepare_overlay(places, image, print)
+    assert places.variables.read_bytes() == b"first"

@@ -76,7 +76,7 @@ def test_other_sources_are_another_image() -> None:
 
 
 def test_a_flavour_that_is_none_is_refused() -> None:
-    with pytest.raises(BadInputError, match="flavour: expected one of deb, rpm, rpm-suse, found 'pacman'"):
+    with pytest.raises(BadInputError, match="flavour: expected one of deb, rpm, rpm-suse, uefi, found 'pacman'"):
         image.ensure_image(flavour="pacman")
 
 

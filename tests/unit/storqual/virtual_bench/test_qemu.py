@@ -74,9 +74,9 @@ def test_any_folder_name_stays_one_value(folder: str) -> None:
     (store,) = map(json.loads, _values(argv, "-object"))
     assert store["mem-path"] == str(machine.pstore)
     assert {json.loads(node)["file"]["filename"] for node in _values(argv, "-blockdev")} >= {
-        str(machine.image_root),
+        str(machine.image.root),
         str(machine.overlay),
-        str(machine.boot_disc),
+        str(machine.image.disc),
     }
 
 
@@ -84,6 +84,20 @@ def test_any_folder_name_stays_one_value(folder: str) -> None:
 def test_a_value_never_ends_an_option_early(text: str) -> None:
     assert not re.search(r"(?<!,)(?:,,)*,(?!,)", option_value(text))
     assert option_value(text).replace(",,", ",") == text
+
+
+def test_a_bench_with_firmware_keeps_its_variables_and_shares_what_is_code(tmp_path: Path) -> None:
+    firmware = tmp_path / "image/kept/OVMF"
+    firmware.mkdir(parents=True)
+    (firmware / "OVMF_CODE_4M.fd").write_bytes(b"")
+    machine = machine_in(str(tmp_path))
+    argv = machine_argv(_bench(), machine, TCG)
+    nodes = {node["node-name"]: node for node in map(json.loads, _values(argv, "-blockdev"))}
+    flash = dict(word.split("=") for word in _values(argv, "-machine")[-1].split(","))
+    code, variables = (nodes[flash[name]] for name in ("pflash0", "pflash1"))
+    assert (code["file"]["filename"], code["read-only"]) == (str(firmware / "OVMF_CODE_4M.fd"), True)
+    assert (variables["file"]["filename"], variables["read-only"]) == (str(machine.variables), False)
+    assert not [device for device in _devices(argv) if device["driver"] == "ide-cd"]
 
 
 def test_the_bench_starts_stopped_and_listens_on_loopback_only() -> None:

@@ -125,7 +125,7 @@ def program(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[M
 @pytest.fixture
 def weak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[str]]]:
     """The stand-in for weak-modules; it returns what it ran."""
-    module, ran = program("rpm/tree/usr/sbin/weak-modules", tmp_path, monkeypatch)
+    module, ran = program("rpm-dnf/tree/usr/sbin/weak-modules", tmp_path, monkeypatch)
 
     def call(action: str, argument: Any = None) -> list[list[str]]:
         ran.clear()

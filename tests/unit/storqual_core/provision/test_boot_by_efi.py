@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """A trial on a bench whose loader is told by EFI variables: systemd-boot, and GRUB with its interface."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import StorqualError, ToolError
+from storqual_core.kit.machine import Machine
 from storqual_core.kit.results import TrialFailedError
+from storqual_core.provision import kernel_package
+from storqual_core.provision.boot import saved_boot
+from storqual_core.provision.initramfs import Initramfs
+from storqual_core.provision.kernel_copies import kernel_of_path, read_state
 from storqual_core.provision.restore import Tools, restore
 from tests.support.fake_boot import boot_step
 from tests.support.fake_efi import EfiBench
@@ -165,3 +173,43 @@ def test_an_image_of_ours_that_the_loader_cannot_read_is_refused(bench: EfiBench
     (bench.folder / "boot" / image).write_text("")
     step(bench, "trial", kernel=NEW, mark="abc", initramfs=image)
     assert f"initrd /{image}\n" in (bench.entries / "storqual-trial.conf").read_text()
+
+
+def test_files_of_a_kernel_are_named_below_boot(bench: EfiBench) -> None:
+    assert bench.system.kernels() == {OLD: f"token/{OLD}/initrd", NEW: f"token/{NEW}/initrd"}
+    assert bench.system.kernel_file(NEW) == f"token/{NEW}/linux"
+    assert all(Path(bench.system.boot, name).exists() for name in bench.system.kernels().values())
+
+
+def test_a_kernel_is_proven_by_the_files_that_its_entry_names(
+    bench: EfiBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(kernel_package, "lacking_drivers", lambda *words: looked.append(words[2]) or [])
+
+    def answer(argv: Sequence[str], **options: Any) -> Completed:
+        return Completed(tuple(argv), 0, "", "", 0.0) if argv[0] == "rpm" else bench(argv, **options)
+
+    system, index = replace(bench.system, runner=answer), bench.folder / "lib/modules" / NEW / "modules.dep"
+    index.parent.mkdir(parents=True, exist_ok=True)
+    index.write_text("")
+    assert kernel_package.proof(system, NEW, []) == []
+    assert looked == [f"{bench.system.boot}/token/{NEW}/initrd"]
+    kernel = bench.folder / "boot" / "token" / NEW / "linux"
+    kernel.unlink()
+    assert kernel_package.proof(system, NEW, []) == [f"{kernel} is not there"]
+
+
+def test_what_a_kernel_left_on_the_partition_goes_with_it(bench: EfiBench) -> None:
+    """Its folder, and its entry under the name with a counter."""
+    saved, kept = saved_boot(bench.system), {path for path in bench.files() if NEW not in path}
+    (bench.entries / f"token-{NEW}.conf").rename(bench.entries / f"token-{NEW}+2-1.conf")
+    state = str(bench.folder / "state")
+    kernel_package.remove_added(bench.system, NEW, {"labels": [], "purges": False}, saved, state)
+    assert set(bench.files()) == kept
+
+
+def test_the_initramfs_of_each_kernel_is_looked_after_while_a_driver_package_is_there(bench: EfiBench) -> None:
+    images = [path for path in read_state(bench.folder) if path.startswith("boot/")]
+    assert sorted(map(kernel_of_path, images)) == [OLD, NEW]
+    assert Initramfs(Machine(str(bench.folder)), bench, NEW).path == f"/boot/token/{NEW}/initrd"
