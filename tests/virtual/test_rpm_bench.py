@@ -19,7 +19,7 @@ from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
 from tests.support.arming import CUTS, Arming, cut_while_arming, what_boots
 from tests.support.driver_sources import driver_sources
-from tests.support.live_bench import REPOSITORY, discard, over_ssh, play, powered_on, qualified
+from tests.support.live_bench import REPOSITORY, discard, over_ssh, play, powered_on, qualified, ran
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(7200)]
 
