@@ -201,7 +201,7 @@ def _of_one(runs: Sequence[str]) -> tuple[Difference, str, str]:
 
 def _of_both(runs: Mapping[str, Sequence[str]]) -> tuple[Difference, str, str]:
     """Kind, outcome and reason of a test of both arms."""
-    base, cand = runs["baseline"], runs["candidate"]
+    base, cand = (runs.get(arm, ()) for arm in ("baseline", "candidate"))
     states = (_state(base), _state(cand))
     results = f"baseline: {_counts_text(base)}; candidate: {_counts_text(cand)}"
     if "missing" in states or ("skipped" in states and states != ("skipped", "skipped")):

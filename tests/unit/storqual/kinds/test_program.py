@@ -65,6 +65,11 @@ def test_both_arms(baseline: list[str], candidate: list[str], kind: str, outcome
     assert (test.kind, test.outcome) == (kind, outcome)
 
 
+def test_an_arm_of_no_name_decides_nothing() -> None:
+    (test,) = compare_tests(*campaign(x=["passed"], candidate=["passed"]))
+    assert (test.kind, test.outcome) == ("missing", "INCONCLUSIVE")
+
+
 @pytest.mark.parametrize(
     ("runs", "kind", "outcome"),
     [

@@ -349,6 +349,8 @@ programs:
   c: {reads: tap}
 profiles:
   quick: {programs: d}
+trials:
+  - {fault: 1e3, load: 0}
 """
 
 
@@ -358,7 +360,8 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(BadInputError) as refused:
         load_suite(path)
     told = [problem.removeprefix(f"{path}:") for problem in refused.value.problems]
-    assert [line.split(":", 1)[0] for line in told] == ["3", "3", "4", "5", "6", "10", "11", "12", "13", "15"]
+    lines = [int(line.split(":", 1)[0]) for line in told]
+    assert lines == [3, 3, 4, 5, 6, 10, 11, 12, 13, 15, 17, 17]
     for line, words in zip(
         told,
         (
@@ -366,7 +369,7 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
             "{checkout} without a checkout",
             *("'tapp'", "no time in programs.a.limit", "at least 1", "checkout 'blktests'"),
             *("report '../results.xml'", "unknown key 'restarts'", "key 'run' is missing in programs.c"),
-            "no program 'd'",
+            *("no program 'd'", "no fault '1e3'", "no load '0'"),
         ),
         strict=True,
     ):
