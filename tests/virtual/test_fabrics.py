@@ -48,7 +48,6 @@ def test_what_others_do_to_a_lun_is_refused_and_nothing_is_written(tmp_path: Pat
     *states, last = map(json.loads, over_ssh(STATE, "vfabric", line, data=adapters, limit_s=900).splitlines())
     assert (last["said"], len(states)) == ([], len(REFUSED))
     for state, sentence in zip(states, REFUSED.values(), strict=True):
-        print(state["said"])
         assert (state["before"], state["written"]) == ([], {}), state
         assert any(sentence in reason for reason in state["said"]), state
 

@@ -143,7 +143,6 @@ UNKNOWN = "it is not known whether another host uses it"
     ],
 )
 def test_who_else_uses_a_lun(tree: FabricTree, array: Array, said: str) -> None:
-    assert "0x" + OWN.replace(" ", "") == INITIATOR
     reasons = refused(tree, array)
     assert any(said in reason for reason in reasons) if said else reasons == []
 
