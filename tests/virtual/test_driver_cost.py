@@ -10,15 +10,13 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.driver_sources import DriverSources, driver_sources
+from tests.support.live_bench import REPOSITORY, power_fixture, qualified
 
 pytestmark = [
     pytest.mark.bench,
@@ -29,9 +27,7 @@ pytestmark = [
     ),
 ]
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 INVENTORY = REPOSITORY / "inventories" / "virtual_rate"
-BIN = Path(sys.executable).parent
 SOURCES = {
     "vscsi": ("virtio_scsi", "drivers/scsi", "virtio_scsi.c", "virtscsi_queuecommand"),
     "fusion": ("mptsas", "drivers/message/fusion", "mptsas.c", "mptsas_qcmd"),
@@ -47,16 +43,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> DriverSources:
     return driver_sources(tmp_path_factory.mktemp("sources"), [file for file in files if file != "drivers/scsi"])
 
 
-@pytest.fixture(scope="module", autouse=True)
-def bench_ends() -> Iterator[None]:
-    """Power the bench off after the module."""
-    yield
-    subprocess.run(
-        [BIN / "ansible-playbook", "-i", INVENTORY, REPOSITORY / "playbooks" / "bench_down.yml"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        check=False,
-    )
+powered = power_fixture(INVENTORY, REPOSITORY / ".cache" / "bench" / "vrate")
 
 
 def build(sources: DriverSources, adapter: str, delay_ns: int) -> Path:
@@ -90,21 +77,10 @@ def write_drop(folder: Path, name: str, module: Path) -> Path:
     return file
 
 
-def qualify(
-    folder: Path, adapter: str, baseline: Path, candidate: Path, seed: int
-) -> tuple[int, dict[str, Any], str]:
-    """Exit code, verdict and output of one campaign."""
-    words = f"qualify -i {INVENTORY} --runs {folder}/runs --suite driver-cost --adapters {adapter} --seed {seed}"
-    arms = ["--baseline", str(baseline), "--candidate", str(candidate)]
-    done = subprocess.run(
-        [BIN / "storqual", *words.split(), *arms],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    (run,) = (folder / "runs").glob("*/verdict.json")
-    return done.returncode, json.loads(run.read_text(encoding="utf-8")), done.stdout
+def qualify(folder: Path, adapter: str, baseline: Path, candidate: Path, seed: int) -> tuple[int, Any, str]:
+    words = ["--suite", "driver-cost", "--adapters", adapter, "--seed", seed, "--baseline", baseline]
+    code, output, run = qualified(folder / "runs", INVENTORY, *words, "--candidate", candidate)
+    return code, json.loads((run / "verdict.json").read_text(encoding="utf-8")), output
 
 
 @pytest.mark.parametrize("seed", SEEDS)

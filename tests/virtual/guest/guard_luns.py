@@ -34,15 +34,10 @@ def ask_guard() -> tuple[list[str], dict[str, int]]:
     }
 
 
-def change(what: str, state: str) -> None:
-    words = ["sh", "lun_states.sh", what, state]
-    subprocess.run(words, check=True, stdin=subprocess.DEVNULL, stdout=sys.stderr)
-
-
 for state in sys.argv[1:]:
     first, _ = ask_guard()
-    change("begin", state)
+    subprocess.run(["sh", "lun_states.sh", "begin", state], check=True, stdin=subprocess.DEVNULL, stdout=sys.stderr)
     said, written = ask_guard()
-    change("end", state)
+    subprocess.run(["sh", "lun_states.sh", "end", state], check=True, stdin=subprocess.DEVNULL, stdout=sys.stderr)
     print(json.dumps({"before": first, "said": said, "written": written}), flush=True)
 print(json.dumps({"said": ask_guard()[0]}))

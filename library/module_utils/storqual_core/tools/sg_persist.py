@@ -27,7 +27,9 @@ _NAMED_KEY = re.compile(r"^\s*Key\s*=\s*(0x[0-9a-f]{1,16})\s*$")
 _TYPE = re.compile(r"\bscope[:=].*?\btype[:=]\s*(?P<type>.+?)\s*$")
 _STATUS = re.compile(r"PR generation=0x[0-9a-f]+\s*$", re.MULTILINE)
 _HOLDER, _NO_HOLDER = "<< Reservation holder >>", "not reservation holder"
-_ISCSI = re.compile(r"\biSCSI name(?: and session id)?: (?P<name>\S+?)(?:,i,0x[0-9a-fA-F]+)?\s*$")
+_ISCSI = re.compile(
+    r"\biSCSI (?:name(?: and session id)?|world wide unique port id): (?P<name>\S+?)(?:,i,0x[0-9a-fA-F]+)?\s*$"
+)
 _SAS = re.compile(r"\bSAS address: (?P<name>0x[0-9a-f]{16})")
 _FC = re.compile(r"\bFCP-2 World Wide Name:")
 _BYTES = re.compile(r"^\s*(?:[0-9a-f]+\s+)?(?P<bytes>(?:[0-9a-f]{2}[ -]+){7}[0-9a-f]{2})\b")

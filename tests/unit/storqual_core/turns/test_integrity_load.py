@@ -173,7 +173,6 @@ def test_a_write_that_waited_is_read_before_another_hides_what_became_of_it(
     told: list[tuple[str, int, int, int, int, int, int]] = []
     worker = Worker(replace(ASK, read_share=0), 0, TAG, device, lambda *io: told.append(io))
     assert worker.fill() == 0
-    told.clear()
     write, clock = os.pwritev, [0.0]
 
     def lose(_descriptor: int, views: list[memoryview], *_: int) -> int:
