@@ -25,26 +25,7 @@ UNIT = "storqual-arming"
 LOOKS = 40
 CUTS = int(os.environ.get("STORQUAL_LIVE_CUTS", "3"))
 # each round has an initramfs of its own name, so that none is on the disk from an earlier one
-_ROUNDS = """
-import json, sys
-sys.path.insert(0, "/root/core.pyz")
-from pathlib import Path
-from storqual_core.kit.command import run
-from storqual_core.kit.durable import copy_file
-from storqual_core.provision import boot
-release, file = sys.argv[1], Path("/root/arming.json")
-system = boot.System(run)
-native = Path("/boot", system.kernels()[release])
-if not file.exists():
-    file.write_text(json.dumps(boot.saved_boot(system)))
-saved = json.loads(file.read_text())
-boot.restore_boot(system, saved)
-for number in range(int(sys.argv[2])):
-    image = boot.image_name(release, f"{saved['next_entry']} {number}".encode())
-    copy_file(native, Path("/boot", image))
-    boot.trial(system, boot.TrialBoot(release, image, mark=f"round{number}"))
-    boot.restore_boot(system, saved)
-"""
+_ROUNDS = Path(__file__).with_suffix(".rounds").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)

@@ -2,29 +2,11 @@
 """A bench whose kernels have entries in files of their own, with either of GRUB's readers, made of files."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from tests.support.fake_boot import FakeBench
 
-_CONFIG = """\
-load_env
-if [ "${next_entry}" ] ; then
-   set default="${next_entry}"
-   set next_entry=
-   save_env next_entry
-else
-   set default="${saved_entry}"
-fi
-search --no-floppy --fs-uuid --set=root 2222
-if [ -z "${kernelopts}" ]; then
-  set kernelopts="root=/dev/mapper/other ro "
-fi
-set tuned_params="transparent_hugepages=never"
-set tuned_initrd=""
-@CALL@
-if [ -f  ${config_directory}/custom.cfg ]; then
-  source ${config_directory}/custom.cfg
-fi
-"""
+_CONFIG = Path(__file__).with_suffix(".cfg").read_text(encoding="utf-8")
 CALLS = {"red hat": "insmod blscfg\nblscfg", "upstream": "insmod blsuki\nblscfg --path /boot/loader/entries"}
 
 

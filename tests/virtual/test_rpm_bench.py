@@ -31,15 +31,7 @@ needs_compiler = pytest.mark.skipif(
 
 
 # everything that a drop could leave changed: the loader's own modules are no file that anything writes
-LOOK = """
-find /boot ! -path '*/i386-pc/*' ! -name grubenv -type f -exec sha256sum {} + | sort -k2
-find /boot /lib/modules -printf '%M %U:%G %p %l\\n' | sort -k3
-find /lib/modules -type f -exec sha256sum {} + | sort -k2
-sha256sum /etc/sysconfig/kernel /etc/depmod.d/* /etc/dracut.conf.d/* /etc/modprobe.d/* 2>/dev/null
-grub2-editenv list 2>/dev/null | sort
-sha256sum /sys/firmware/efi/efivars/LoaderEntry[DO]* 2>/dev/null
-rpm -qa | sort
-"""
+LOOK = Path(__file__).with_suffix(".look").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -186,13 +178,7 @@ def test_systemd_boot_is_found_by_its_variable_and_its_counted_entry_was_blessed
     assert f"{entry}+" in bench.ask("tr -d '\\0' < /sys/firmware/efi/efivars/LoaderEntries-*")
 
 
-ONCE = """
-cd /boot/loader/entries
-sed 's/^options.*/& storqual.trial=1 panic=5/' *-{release}+3.conf > trial.conf
-bootctl set-default {default}.conf
-bootctl set-oneshot trial.conf
-sync
-"""
+ONCE = Path(__file__).with_suffix(".once").read_text(encoding="utf-8")
 
 
 @on_uefi
@@ -242,17 +228,7 @@ def test_dnf_ends_well_without_an_initramfs_where_a_plugin_fails(bench: Bench, k
     assert f"initramfs-{older}.img" in bench.ask("ls /boot")
 
 
-TRIAL = """
-options=$(sed -n 's/^options \\(.*\\) $tuned_params/\\1/p' /boot/loader/entries/*-{release}.conf)
-cat > /boot/grub2/custom.cfg <<EOF
-menuentry 'trial' --unrestricted --id storqual-trial {{
-  linux /boot/vmlinuz-{release} $options storqual.trial=1 panic=5
-  initrd /boot/initramfs-{release}.img
-}}
-EOF
-sync
-grub2-reboot storqual-trial
-"""
+TRIAL = Path(__file__).with_suffix(".trial").read_text(encoding="utf-8")
 
 
 @on_rpm

@@ -120,10 +120,10 @@ def test_a_card_for_netconsole_is_on_sockets_of_the_bench_alone_and_comes_when_i
     assert json.loads(messages)["remote"] == {"type": "unix", "path": "/x,y/netconsole"}
 
 
-def test_instructions_are_counted_where_the_bench_says_so() -> None:
-    assert "-icount" not in machine_argv(_bench(), machine_in(), TCG)
-    counting = replace(_bench(), counts_instructions=True)
-    assert _values(machine_argv(counting, machine_in(), TCG), "-icount") == ["shift=2"]
+@pytest.mark.parametrize(("counts", "shift"), [(False, []), (True, ["shift=2"])])
+def test_instructions_are_counted_where_the_bench_says_so(counts: bool, shift: list[str]) -> None:
+    argv = machine_argv(replace(_bench(), counts_instructions=counts), machine_in(), TCG)
+    assert _values(argv, "-icount") == shift
 
 
 def test_the_watchdog_resets_a_guest_and_takes_no_slot_of_an_adapter() -> None:
@@ -133,15 +133,10 @@ def test_the_watchdog_resets_a_guest_and_takes_no_slot_of_an_adapter() -> None:
     assert devices["i6300esb"]["addr"].partition(".")[0] == devices["virtio-rng-pci"]["addr"].partition(".")[0] == "2"
 
 
-def test_emulation_uses_one_thread_for_all_cpus() -> None:
-    argv = machine_argv(_bench(), machine_in(), TCG)
-    assert "thread=single" in _values(argv, "-accel")[0]
-
-
-def test_kvm_is_used_only_when_told() -> None:
-    """Whether it works is found out elsewhere."""
-    argv = machine_argv(_bench(), machine_in(), Acceleration("kvm", "a guest booted"))
-    assert _values(argv, "-accel") == ["kvm"]
+@pytest.mark.parametrize("name", ["tcg,thread=single,tb-size=256", "kvm"])
+def test_kvm_is_used_only_when_told_and_emulation_has_one_thread_for_all_cpus(name: str) -> None:
+    argv = machine_argv(_bench(), machine_in(), Acceleration(name.partition(",")[0], "a guest booted"))
+    assert _values(argv, "-accel") == [name]
 
 
 def test_adapters_are_at_the_addresses_of_the_inventory() -> None:
@@ -202,15 +197,12 @@ def test_a_bench_that_counts_instructions_is_emulated_whatever_kvm_can(
     assert (chosen.name, chosen.reason) == ("tcg", "the clock of this bench counts instructions")
 
 
-def test_kvm_cannot_be_forced_on_a_bench_that_counts_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STORQUAL_ACCELERATION", "kvm")
-    with pytest.raises(BadInputError, match="needs tcg"):
-        choose_acceleration(NOWHERE, counts_instructions=True)
-
-
-def test_a_way_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STORQUAL_ACCELERATION", "xen")
-    with pytest.raises(BadInputError, match="expected kvm or tcg"):
+@pytest.mark.parametrize(("forced", "why"), [("kvm", "needs tcg"), ("xen", "expected kvm or tcg")])
+def test_a_bench_that_counts_instructions_cannot_be_forced(
+    forced: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STORQUAL_ACCELERATION", forced)
+    with pytest.raises(BadInputError, match=why):
         choose_acceleration(NOWHERE, counts_instructions=True)
 
 

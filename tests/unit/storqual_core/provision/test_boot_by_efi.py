@@ -175,12 +175,6 @@ def test_an_image_of_ours_that_the_loader_cannot_read_is_refused(bench: EfiBench
     assert f"initrd /{image}\n" in (bench.entries / "storqual-trial.conf").read_text()
 
 
-def test_files_of_a_kernel_are_named_below_boot(bench: EfiBench) -> None:
-    assert bench.system.kernels() == {OLD: f"token/{OLD}/initrd", NEW: f"token/{NEW}/initrd"}
-    assert bench.system.kernel_file(NEW) == f"token/{NEW}/linux"
-    assert all(Path(bench.system.boot, name).exists() for name in bench.system.kernels().values())
-
-
 def test_a_kernel_is_proven_by_the_files_that_its_entry_names(
     bench: EfiBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
