@@ -15,7 +15,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -206,15 +206,18 @@ def await_datagrams(port: int, process: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def speechless() -> Iterator[str]:
-    """A server that takes a question and answers with no HTTP; its address."""
+def speaking(said: bytes = b"who are you?\r\n", again: bytes = b"") -> Iterator[str]:
+    """The address of a server that says this to a question, and `again` ten times a second while somebody listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:
             peer = server.accept()[0]
-            with peer:
+            with peer, suppress(OSError):
                 peer.recv(1 << 16)
-                peer.sendall(b"who are you?\r\n")
+                peer.sendall(said)
+                while again:
+                    peer.sendall(again)
+                    time.sleep(0.1)
 
         threading.Thread(target=answer, daemon=True).start()
         yield f"http://127.0.0.1:{server.getsockname()[1]}"

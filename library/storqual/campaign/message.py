@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one message of a campaign, to a webhook or a program of the lab's own (`storqual_notify`)."""
 
-import http.client
 import json
 import subprocess
 import urllib.error
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.base import child
+from storqual.base.web import web_answer
 from storqual.inputs.inventory import Notify
 from storqual.inputs.shape import shaped
 from storqual.inputs.yaml_file import Document
@@ -72,11 +72,10 @@ def send_message(notify: Notify, message: Mapping[str, Any]) -> str:
     if notify.url is not None:
         request = urllib.request.Request(notify.url, body, {"Content-Type": "application/json"})  # noqa: S310 - http and https only, by its shape
         try:
-            with urllib.request.urlopen(request, timeout=_LIMIT_S):  # noqa: S310 - as above
-                pass
+            web_answer(request, limit_s=_LIMIT_S)
         except urllib.error.HTTPError as problem:
             problems.append(f"the webhook answered {problem.code}")
-        except (OSError, ValueError, http.client.HTTPException) as problem:
+        except OSError as problem:
             problems.append(f"the webhook does not answer ({type(problem).__name__})")
     if notify.command is not None:
         try:

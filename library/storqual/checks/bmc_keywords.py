@@ -4,7 +4,6 @@
 import base64
 import json
 import ssl
-import urllib.error
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass
@@ -13,11 +12,14 @@ from typing import Any
 from robot.api.deco import keyword
 from robot.api.types import Secret
 
+from storqual.base.web import web_answer
 from storqual.checks.seen import NotJudgedError
 from storqual_core.kit.errors import ToolError
 from storqual_core.tools.redfish import find_version
 
 _TIMEOUT_S = 30.0
+_LARGEST = 1 << 22
+"""Bytes of a resource: a list of a full rack has some 100 KiB."""
 _INVENTORY = "/redfish/v1/UpdateService/FirmwareInventory"
 
 
@@ -85,22 +87,11 @@ class BmcKeywords:
             headers={"Authorization": self._bmc.authorization, "Accept": "application/json"},
         )
         try:
-            # redirects are refused: they would carry the password to another host
-            opener = urllib.request.build_opener(
-                urllib.request.HTTPSHandler(context=self._bmc.context), _NoRedirect()
-            )
-            with opener.open(request, timeout=_TIMEOUT_S) as answer:
-                resource = json.loads(answer.read())
-        except (OSError, ValueError, urllib.error.URLError) as problem:
+            trust = urllib.request.HTTPSHandler(context=self._bmc.context)
+            resource = json.loads(web_answer(request, limit_s=_TIMEOUT_S, most=_LARGEST, handlers=[trust]))
+        except (OSError, ValueError) as problem:
             raise NotJudgedError(f"BMC {self._bmc.address}{path}: {problem}") from None
         if not isinstance(resource, dict):
             kind = type(resource).__name__
             raise NotJudgedError(f"BMC {self._bmc.address}{path}: found {kind}, expected an object")
         return resource
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect is an error."""
-
-    def redirect_request(self, *_: Any) -> None:  # noqa: ANN401 - the library's own signature
-        """Never follow."""

@@ -4,7 +4,6 @@
 A password reaches a program by its environment alone: arguments are everybody's to read in `/proc`.
 """
 
-import http.client
 import json
 import re
 import tempfile
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.base.text import telling_line
+from storqual.base.web import web_answer
 from storqual.bench.ansible_run import run_playbook
 from storqual.inputs.bmc import ipmitool_environment
 from storqual.inputs.labgrid import LabgridPlace
@@ -136,15 +136,13 @@ class PdudaemonBackend(_Backend):
 
     def _switch(self, word: str) -> None:
         """Every outlet, also behind one that failed; then raise for those."""
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        problems = []
+        direct, problems = urllib.request.ProxyHandler({}), []
         for outlet in self.outlets:
             query = urllib.parse.urlencode({"hostname": outlet.pdu, "port": outlet.port})
             address = f"{self.url.rstrip('/')}/power/control/{word}?{query}"
             try:
-                with opener.open(address, timeout=_CALL_S) as answer:
-                    answer.read(1 << 16)
-            except (OSError, ValueError, http.client.HTTPException) as problem:
+                web_answer(urllib.request.Request(address), limit_s=_CALL_S, handlers=[direct])  # noqa: S310 - http and https only, by its shape
+            except (OSError, ValueError) as problem:
                 problems.append(f"{outlet.pdu} port {outlet.port}: {telling_line(str(problem))}")
         if problems:
             raise PowerBackendError(f"pdudaemon at {self.url}: {'; '.join(problems)}")

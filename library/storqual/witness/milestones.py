@@ -3,11 +3,9 @@
 
 import base64
 import hashlib
-import http.client
 import re
 import shlex
 import socket
-import time
 import urllib.request
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -17,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+from storqual.base.web import web_answer
 from storqual.inputs.inventory import WITNESS_KINDS, witness_kind, witness_problem
 from storqual.run.event_kinds import FINISHED
 from storqual.run.events import append_event, iter_events
@@ -239,39 +238,15 @@ def _timestamp(url: str, digest: bytes) -> bytes:
         )
     except ImportError:
         raise StorqualError("a time authority needs storqual with its extra: storqual[witness]") from None
-    request = TimestampRequestBuilder().data(digest).hash_algorithm(HashAlgorithm.SHA256).build()
+    question = TimestampRequestBuilder().data(digest).hash_algorithm(HashAlgorithm.SHA256).build().as_bytes()
+    request = urllib.request.Request(url, question, {"Content-Type": "application/timestamp-query"})  # noqa: S310 - http or https by `witness_problem`
     try:
-        answer = _post(url, request.as_bytes(), "application/timestamp-query")
+        answer = web_answer(request, limit_s=3 * _PATIENCE_S)
         status = decode_timestamp_response(answer).status
-    except ValueError as problem:
+    except (OSError, ValueError) as problem:
         raise StorqualError(f"{url}: no timestamp ({problem})") from None
     if status != 0:
         raise StorqualError(f"{url}: the timestamp was not granted (status {status})")
-    return answer
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Whom the inventory names is asked, and nobody else: a redirect is an error."""
-
-    def redirect_request(self, *_: object) -> None:
-        """None."""
-
-
-_OPENER = urllib.request.build_opener(_NoRedirects)
-
-
-def _post(url: str, data: bytes, content: str) -> bytes:
-    """What a web server answers; its certificate must be one that this machine trusts. Raises ValueError."""
-    request = urllib.request.Request(url, data=data, headers={"Content-Type": content})  # noqa: S310 - http or https by `witness_problem`
-    answer, until = b"", time.monotonic() + 3 * _PATIENCE_S
-    try:
-        with _OPENER.open(request, timeout=_PATIENCE_S) as response:
-            while chunk := response.read1(_MOST):
-                answer += chunk
-                if len(answer) > _MOST or time.monotonic() > until:
-                    raise ValueError(f"the answer is longer than {_MOST} bytes, or takes too long")
-    except (OSError, http.client.HTTPException) as problem:
-        raise ValueError(str(problem) or type(problem).__name__) from None
     return answer
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from storqual.campaign.message import campaign_message, read_notify, send_message
 from storqual.inputs.inventory import Notify
-from tests.support.power_services import speechless
+from tests.support.power_services import speaking
 
 BENCHES = ["bench01", "bench02"]
 
@@ -117,7 +117,7 @@ def test_who_does_not_answer_is_named_without_the_address() -> None:
 
 
 def test_who_answers_no_http_is_a_problem_and_no_error() -> None:
-    with speechless() as url:
+    with speaking() as url:
         assert "does not answer" in send_message(notify(url=url), campaign_message(None, 1, BENCHES, []))
 
 

@@ -27,7 +27,6 @@ from tests.support.power_services import (
     python_environment,
     redfish_collection,
     redfish_service,
-    speechless,
 )
 
 CANARY = "canary-" + "0cc175b9"
@@ -174,11 +173,6 @@ def test_an_outlet_that_fails_leaves_no_other_one_unswitched(switch: FileSwitch,
         with pytest.raises(PowerBackendError, match="rack3a port 7"):
             backend(pdudaemon={"url": url, "outlets": outlets}).off()
         assert awaited(lambda: switch.state, "off")
-
-
-def test_an_outlet_behind_what_is_no_pdudaemon_is_not_switched() -> None:
-    with speechless() as url, pytest.raises(PowerBackendError, match="rack3a port 7"):
-        backend(pdudaemon={"url": url, "outlets": [{"pdu": "rack3a", "port": 7}]}).off()
 
 
 def test_a_command_switches_and_says_what_is(switch: FileSwitch) -> None:
