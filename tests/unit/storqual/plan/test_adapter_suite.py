@@ -71,4 +71,4 @@ def test_the_main_job_has_each_step_show_what_it_set_in_effect() -> None:
     (provision,) = (task for task in session[1]["block"] if "provision_prove_s" in (task.get("vars") or {}))
     assert 0 < provision["vars"]["provision_prove_s"] <= 0.2
     steps = YAML(typ="safe").load(tasks / "provision" / "tasks" / "apply.yml")
-    assert steps[0]["bench_apply"]["prove_s"] == "{{ provision_prove_s }}"
+    assert steps[0]["block"][0]["bench_apply"]["prove_s"] == "{{ provision_prove_s }}"

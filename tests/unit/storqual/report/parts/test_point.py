@@ -203,10 +203,11 @@ def repeated(repeat_run: Path, targets: dict[str, object], **launch: object) -> 
         "fio": {**fio, "runtime_s": 2.0, "ramp_s": 0.5, "rwmixread": None, "zones": False, "options": {}},
         **launch,
     }
-    block = {"bench": key[0], "targets": targets, "turns": [launch_turn("s01-b01", {"index": 0, **entry})]}
+    names = dict.fromkeys(("run", "session", "block", "spool"), "s01-b01")
+    turns = [launch_turn("s01-b01", {"index": 0, **entry})]
+    block = {**names, "bench": key[0], "targets": targets, "turns": turns}
     for old in (repeat_run / "blocks").glob("*.json"):
         old.unlink()
-    (repeat_run / "blocks").mkdir(exist_ok=True)
     (repeat_run / "blocks" / "s01-b01.json").write_text(json.dumps(block))
     return repeats_of(material)[key]
 
