@@ -18,22 +18,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 BUILD = REPOSITORY / "ci" / "build_collection"
 TOOLS = Path(sys.executable).parent
 
-PLAY = """\
-- name: Ask a module and a role of the collection
-  hosts: localhost
-  connection: local
-  gather_facts: false
-  tasks:
-    - name: Look
-      storqual.bench.bench_facts:
-        state_dir: "{{ lookup('env', 'STATE') }}"
-
-    - name: Misspell a variable of a role
-      ansible.builtin.include_role:
-        name: storqual.bench.restore
-      vars:
-        restore_fiel: x
-"""
+PLAY = Path(__file__).with_name("test_build_collection.play")
 
 
 def run(*words: str | Path, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
@@ -83,7 +68,7 @@ def test_every_module_is_documented_under_its_full_name(installed: Path) -> None
 
 
 def test_a_module_and_a_role_work_by_their_full_names(installed: Path) -> None:
-    (installed / "play.yml").write_text(PLAY)
+    shutil.copy(PLAY, installed / "play.yml")
     played = run(TOOLS / "ansible-playbook", "-v", "play.yml", cwd=installed, STATE=str(installed / "state"))
     assert '"cmdline"' in played.stdout, played.stdout + played.stderr
     assert "restore_fiel is not a variable of role restore; did you mean restore_file?" in played.stdout

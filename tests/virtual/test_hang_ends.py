@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A kernel of a trial boot that hangs is ended without hands: by the watchdog, by a detector, by the ladder."""
 
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -30,24 +31,6 @@ PANIC = "sysctl -qw kernel.panic=0; (sleep 1; echo c > /proc/sysrq-trigger) >/de
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 WATCHDOG = "cd /sys/class/watchdog/watchdog0 && echo $(cat identity), $(cat timeout) s, $(cat state)"
 DETECTORS = "sysctl -n kernel.panic kernel.softlockup_panic kernel.hung_task_panic kernel.panic_on_oops kernel.sysrq"
-SPIN = """\
-#include <linux/kthread.h>
-#include <linux/module.h>
-static int spin(void *unused)
-{
-	local_irq_disable();
-	for (;;)
-		cpu_relax();
-	return 0;
-}
-static int __init spin_init(void)
-{
-	return PTR_ERR_OR_ZERO(kthread_run(spin, NULL, "spin"));
-}
-module_init(spin_init);
-MODULE_LICENSE("GPL");
-"""
-"""A driver that spins with interrupts off, one second after it was loaded at the latest."""
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +95,7 @@ def test_a_spin_with_interrupts_off_is_ended_by_the_watchdog(places: BenchPlaces
     sources = driver_sources(tmp_path, ())
     folder = tmp_path / "spin"
     folder.mkdir()
-    (folder / "spin.c").write_text(SPIN, encoding="utf-8")
+    shutil.copy(REPOSITORY / "tests/virtual/guest/spin.c", folder)
     (folder / "Makefile").write_text("obj-m := spin.o\n", encoding="utf-8")
     module = sources._compiled(folder, "spin")
     over_ssh(places.state, BENCH, "cat > /root/spin.ko", data=module.read_bytes())

@@ -155,7 +155,7 @@ def _root_nodes(machine: EmulatedMachine) -> list[str]:
     return ["-blockdev", base, "-blockdev", overlay]
 
 
-def _started_from(image: BenchImage, variables: Path | None = None) -> list[str]:
+def started_from(image: BenchImage, variables: Path | None = None) -> list[str]:
     """What the machine finds its loader by: the boot disc, or UEFI with `variables`; without, it forgets them."""
     if image.firmware is None:
         argv = ["-blockdev", _file_node("boot-disc", image.disc, read_only=True)]
@@ -220,7 +220,7 @@ def machine_argv(description: BenchDescription, machine: EmulatedMachine, accele
         "-device",
         _json(driver="virtio-blk-pci", id="system", drive="system-file", serial="system", addr="3", bootindex=1),
     ]
-    argv += _started_from(machine.image, machine.variables)
+    argv += started_from(machine.image, machine.variables)
     forward = f"tcp:127.0.0.1:0-{GUEST_ADDRESS}:22"
     argv += ["-netdev", f"user,id=network,restrict=on,ipv6=off,hostfwd={forward}"]
     card: dict[str, object] = {"driver": "virtio-net-pci", "romfile": ""}
@@ -267,7 +267,7 @@ def _probe_argv(image: BenchImage) -> list[str]:
     argv = [PROGRAM, *options.split(), "-serial", "stdio"]
     argv += ["-blockdev", _file_node("root", image.root, read_only=True)]
     argv += ["-device", "virtio-blk-pci,drive=root,bootindex=1"]
-    return argv + _started_from(image)
+    return argv + started_from(image)
 
 
 def _probe(image: BenchImage) -> Acceleration:

@@ -183,15 +183,7 @@ def reach(package: DriverPackage, bench: OptionsBench, releases: Sequence[str]) 
 def package_objections(package: DriverPackage, bench: OptionsBench) -> list[str]:
     """Why a package, installed as it is, would not bring its driver to the kernel that is meant, or to others too."""
     system = system_of(bench)
-    problems = [*unmounted(system), *packing_objections(package.place, bench.runner)]
-    for release, image in system.kernels().items():
-        # of another partition that is mounted there nothing is copied
-        if image and (image.startswith(("efi/", "../")) or not (Path(system.boot) / image).exists()):
-            problems.append(
-                f"the initramfs of kernel {release} is not in {system.boot}, where what a package's scripts make of "
-                "it could be put back; `as: module` installs no package"
-            )
-            break
+    problems = [*unmounted(system), *packing_objections(package.place, bench.runner), *images_elsewhere(system)[:1]]
     before = rpm.listing(bench.runner, ["--", package.package.name]).packages
     others = [each.label for each in before if each.label != package.package.label]
     if others and package.missing:
@@ -200,6 +192,16 @@ def package_objections(package: DriverPackage, bench: OptionsBench) -> list[str]
             "its package file is not here to put it back: remove it first, or declare both versions as drops"
         )
     return problems or loses(package, bench)
+
+
+def images_elsewhere(system: System) -> list[str]:
+    """A sentence for each kernel whose initramfs is not kept: nothing is copied of a partition mounted below."""
+    return [
+        f"the initramfs of kernel {release} is not in {system.boot}, where what a package's scripts make of it could "
+        "be put back; `as: module` installs no package"
+        for release, image in system.kernels().items()
+        if image and (image.startswith(("efi/", "../")) or not (Path(system.boot) / image).exists())
+    ]
 
 
 def loses(package: DriverPackage, bench: OptionsBench) -> list[str]:

@@ -188,6 +188,8 @@ def test_fields_are_words_or_json() -> None:
     assert parse_fields(["a=1", "b:=1", 'c:={"d": [2]}']) == {"a": "1", "b": 1, "c": {"d": [2]}}
     with pytest.raises(BadInputError, match="expected name=value"):
         parse_fields(["a", "b:={"])
+    with pytest.raises(BadInputError, match="expected JSON"):
+        parse_fields([f"b:={'[' * 5000}"])
 
 
 def test_a_point_by_which_the_bench_hung_is_not_tried_again_in_its_session_and_the_others_are(tmp_path: Path) -> None:

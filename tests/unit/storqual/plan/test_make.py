@@ -268,10 +268,20 @@ def test_benches_are_planned_side_by_side(tmp_path: Path) -> None:
     assert math.isclose(campaign.document["plan"]["expected_seconds"], one.document["plan"]["expected_seconds"])
 
 
-def test_an_inventory_without_a_bench_is_bad_input(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"benches": {"hosts": []}}', "1: no host is in the group `benches`; put the test servers under `benches:`"),
+        ('{"benches": null}', "1: no host is in the group `benches`; put"),
+        ('{"benches":\n {"hosts":\n{"b1": null}}}', "3: key 'storqual_kind' is missing"),
+    ],
+)
+def test_an_inventory_without_a_bench_or_what_is_known_of_it_is_bad_input(
+    tmp_path: Path, text: str, said: str
+) -> None:
     request = make_lab(tmp_path)
-    (tmp_path / "hosts.json").write_text('{"benches": {"hosts": []}}', encoding="utf-8")
-    assert "no host is in the group `benches`; put the test servers under `benches:`" in problems(request)
+    (tmp_path / "hosts.json").write_text(text, encoding="utf-8")
+    assert f"hosts.json:{said}" in problems(request)
 
 
 def test_nothing_of_the_inventory_but_ours_is_copied(tmp_path: Path) -> None:

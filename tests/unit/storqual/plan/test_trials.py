@@ -96,7 +96,7 @@ def test_a_suite_of_ones_own_takes_four_lines(tmp_path: Path) -> None:
 def test_all_that_is_wrong_is_told_at_once_with_its_line(tmp_path: Path) -> None:
     text = """\
 default_profile: fast
-loads: {mine: {region: 2MiB, sizes: [700], wrkers: 3}, small: {region: 64KiB}}
+loads: {mine: {region: 2MiB, sizes: [700], wrkers: 3}, small: {region: 64KiB}, huge: {region: 9EiB}}
 trials:
   - {fault: device_rest, load: mine}
   - {fault: bus_reset, load: other, way: sg_reset_bus_now}
@@ -106,10 +106,10 @@ profiles:
 """
     told = refusals(tmp_path, text)
     assert [problem.partition(": ")[0] for problem in told] == [
-        *("own:1", "own:2", "own:2", "own:4", "own:5", "own:5", "own:7", "own:8")
+        *("own:1", "own:2", "own:2", "own:2", "own:4", "own:5", "own:5", "own:7", "own:8")
     ]
     assert "unknown profile 'fast'; expected one of quick, brief" in told[0]
-    assert "(did you mean 'device_reset'?)" in told[3]
+    assert "(did you mean 'device_reset'?)" in told[4]
     assert "no way of bus_reset 'sg_reset_bus_now'" in " ".join(told)
 
 

@@ -22,6 +22,7 @@ from storqual.virtual_bench.qemu import (
     device_arguments,
     machine_argv,
     option_value,
+    started_from,
 )
 from storqual_core.kit.errors import BadInputError
 from tests.support.fake_qemu import FakeQemu
@@ -98,6 +99,8 @@ def test_a_bench_with_firmware_keeps_its_variables_and_shares_what_is_code(tmp_p
     assert (code["file"]["filename"], code["read-only"]) == (str(firmware / "OVMF_CODE_4M.fd"), True)
     assert (variables["file"]["filename"], variables["read-only"]) == (str(machine.variables), False)
     assert not [device for device in _devices(argv) if device["driver"] == "ide-cd"]
+    # a guest that only tries the acceleration has those of the image, which all benches start with
+    assert all(json.loads(node)["read-only"] for node in _values(started_from(machine.image), "-blockdev"))
 
 
 def test_the_bench_starts_stopped_and_listens_on_loopback_only() -> None:

@@ -13,7 +13,8 @@ from storqual_core.kit.errors import StorqualError, ToolError
 from storqual_core.kit.machine import Machine
 from storqual_core.kit.results import TrialFailedError
 from storqual_core.provision import kernel_package
-from storqual_core.provision.boot import saved_boot
+from storqual_core.provision.boot import System, saved_boot
+from storqual_core.provision.driver_package import images_elsewhere
 from storqual_core.provision.initramfs import Initramfs
 from storqual_core.provision.kernel_copies import kernel_of_path, read_state
 from storqual_core.provision.restore import Tools, restore
@@ -207,3 +208,16 @@ def test_the_initramfs_of_each_kernel_is_looked_after_while_a_driver_package_is_
     images = [path for path in read_state(bench.folder) if path.startswith("boot/")]
     assert sorted(map(kernel_of_path, images)) == [OLD, NEW]
     assert Initramfs(Machine(str(bench.folder)), bench, NEW).path == f"/boot/token/{NEW}/initrd"
+    assert images_elsewhere(bench.system) == []
+
+
+@pytest.mark.parametrize("image", ["efi/token/initrd", "../efi/token/initrd", "gone"])
+def test_a_driver_package_is_refused_where_an_initramfs_of_the_loader_could_not_be_put_back(
+    bench: EfiBench, monkeypatch: pytest.MonkeyPatch, image: str
+) -> None:
+    monkeypatch.setattr(System, "kernels", lambda _: {OLD: "", NEW: image})
+    for folder in ("boot/efi/token", "efi/token"):
+        (bench.folder / folder).mkdir(parents=True)
+        (bench.folder / folder / "initrd").touch()
+    (problem,) = images_elsewhere(bench.system)
+    assert NEW in problem
