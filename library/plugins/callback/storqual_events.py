@@ -122,6 +122,7 @@ class CallbackModule(CallbackBase):
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         """Leave with the code: the worst refusal first, then the verdict's, then 2 for a judging run without one."""
+        # EXIT_UNEXPECTED, also where nothing of storqual can be imported
         code: int | None = 70
         try:
             from storqual.bench.live_line import remove_board  # noqa: PLC0415 - as above
