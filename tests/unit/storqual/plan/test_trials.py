@@ -96,7 +96,7 @@ def test_a_suite_of_ones_own_takes_four_lines(tmp_path: Path) -> None:
 def test_all_that_is_wrong_is_told_at_once_with_its_line(tmp_path: Path) -> None:
     text = """\
 default_profile: fast
-loads: {mine: {region: 2MiB, sizes: [700], wrkers: 3}, small: {region: 64KiB}, huge: {region: 9EiB}}
+loads: {mine: {region: 2MiB, sizes: [700], wrkers: 3}, small: {region: 64KiB}, huge: {region: 9000000TiB}}
 trials:
   - {fault: device_rest, load: mine}
   - {fault: bus_reset, load: other, way: sg_reset_bus_now}
