@@ -44,6 +44,8 @@ def test_a_row_says_who_has_the_bench_who_waits_and_what_runs(tmp_path: Path) ->
         (row,) = read_status({"bench01": bench("bench01", state)}, {})
     assert row.reserved == ""
     assert row.running.startswith("s01-b01 of r3 since 20")
+    (state / "saved.json").write_text("[" * 5000)
+    assert read_status({"bench01": bench("bench01", state)}, {})[0].ssh == "answers"
 
 
 def test_a_bench_that_is_out_of_service_and_silent_says_why(tmp_path: Path) -> None:
