@@ -12,20 +12,7 @@ pytestmark = pytest.mark.plays
 
 BENCHES = 20
 """More than Ansible would serve by itself (5), and more than the least of ours (8)."""
-PLAY = """\
-- name: Measure as a campaign does
-  hosts: all
-  gather_facts: false
-  tasks:
-    - name: Hold the worker until every bench has begun
-      ansible.builtin.raw: |
-        touch {folder}/{{{{ inventory_hostname }}}}
-        for turn in $(seq 600); do
-            [ $(ls {folder} | wc -l) -ge {benches} ] && exit 0
-            sleep 0.2
-        done
-        exit 1
-"""
+PLAY = Path(__file__).with_name("test_many_benches.play").read_text(encoding="utf-8")
 
 
 def play(folder: Path, monkeypatch: pytest.MonkeyPatch, workers: str | None) -> int:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from ..host.sysfs import SysfsDrive, read_adapters, read_drives
@@ -11,6 +12,7 @@ from ..kit.errors import ToolError
 from ..kit.machine import Machine
 from ..tools.sg3 import received_of_short_command
 
+_RESENT_S = 5.0
 _SETTINGS = {
     "queue_depth": "device/queue_depth",
     "timeout": "device/timeout",
@@ -24,7 +26,8 @@ def read_state(machine: Machine, adapter: str, runner: Runner, aimed: str) -> di
     """The drives behind the PCI function `adapter` by identity, its driver and link, and the memory in slabs.
 
     `residual` is what the driver said of a command that ends short, sent to the drive with the id `aimed`.
-    `in_flight` counts commands that were sent and have not come back; for NVMe it is the block layer's own count.
+    `in_flight` counts commands that were sent and have not come back: those of the SCSI layer, for NVMe the block
+    layer's.
     """
     drives = {}
     for drive in read_drives(machine):
@@ -67,13 +70,19 @@ def _residual(runner: Runner, drive: SysfsDrive) -> dict[str, Any]:
 
 
 def in_flight(machine: Machine, drive: SysfsDrive) -> int:
-    device = f"/sys/block/{drive.name}/device"
-    requests, ended = machine.text(f"{device}/iorequest_cnt"), machine.text(f"{device}/iodone_cnt")
-    timed_out = machine.text(f"{device}/iotmo_cnt")
-    if requests and ended:
-        # a command that timed out and was aborted never counts as done
-        return max(0, int(requests, 0) - int(ended, 0) - (int(timed_out, 0) if timed_out else 0))
-    return sum(int(word) for word in machine.text(f"/sys/block/{drive.name}/inflight").split())
+    """Waits a while, for after a recovery the kernel sends commands once more.
+
+    Not by the difference of the counts of commands begun and ended, which recoveries leave behind.
+    """
+    end = time.monotonic() + _RESENT_S
+    while (busy := _busy(machine, drive)) and time.monotonic() < end:
+        time.sleep(0.1)
+    return busy
+
+
+def _busy(machine: Machine, drive: SysfsDrive) -> int:
+    queue = f"/sys/block/{drive.name}"
+    return sum(map(int, (machine.text(f"{queue}/device/device_busy") or machine.text(f"{queue}/inflight")).split()))
 
 
 def _slab_bytes(machine: Machine) -> int:

@@ -2,6 +2,7 @@
 """What a person sees of a campaign: phases and failures, and nothing of what single tasks do."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,27 +12,12 @@ import pytest
 from storqual.base.files import project_root
 from storqual.cli import main
 
-PLAY = """\
-- hosts: all
-  gather_facts: false
-  tasks:
-    - name: Flash what is declared
-      ansible.builtin.debug: {msg: nothing to flash}
-      changed_when: true
-    - name: Skip what is not declared
-      ansible.builtin.debug: {msg: no}
-      when: false
-    - name: Look at what may be missing
-      ansible.builtin.fail: {msg: it is missing}
-      ignore_errors: true
-    - name: Check the claim
-      ansible.builtin.fail: {msg: "this drive is mounted"}
-"""
+PLAY = Path(__file__).with_name("test_storqual_lines.play")
 
 
 def play(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     (folder / "hosts.yml").write_text("all: {hosts: {desk: {}}}\n", encoding="utf-8")
-    (folder / "play.yml").write_text(PLAY, encoding="utf-8")
+    shutil.copy(PLAY, folder / "play.yml")
     words = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "hosts.yml", "-c", "local", "play.yml"]
     config = {"ANSIBLE_CONFIG": str(project_root() / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"}
     return subprocess.run(

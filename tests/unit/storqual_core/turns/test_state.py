@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -52,3 +53,22 @@ def test_a_drive_that_is_gone_has_no_residual(machine: Machine) -> None:
     asked: list[str] = []
     assert read_state(machine, ADAPTER, answering(0, "", asked), "0x9")["residual"] == {}
     assert asked == []
+
+
+@pytest.mark.parametrize("file", ["device/device_busy", "inflight"])
+@pytest.mark.parametrize(("back_s", "left"), [(0.0, 0), (3.0, 0), (60.0, 2)])
+def test_what_the_kernel_sends_once_more_is_waited_for_and_what_stays_counts(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, file: str, back_s: float, left: int
+) -> None:
+    """Of the SCSI layer, or where it has none of the block layer; recoveries leave the other counters like this."""
+    clock, busy = [0.0], Path(machine.path(f"/sys/block/sda/{file}"))
+    Path(machine.path("/sys/block/sda/device/iorequest_cnt")).write_text("0x9")
+
+    def wait(seconds: float = 0.0) -> None:
+        clock[0] += seconds
+        busy.write_text("0 0\n" if clock[0] >= back_s else "0 2\n" if file == "inflight" else "2\n")
+
+    wait()
+    monkeypatch.setattr("storqual_core.turns.state.time", SimpleNamespace(monotonic=lambda: clock[0], sleep=wait))
+    drives = read_state(machine, ADAPTER, answering(0, "", []), A)["drives"]
+    assert (drives[A]["in_flight"], drives[B]["in_flight"]) == (left, 0)
