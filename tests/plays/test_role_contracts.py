@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible.parsing.dataloader import DataLoader
 
 from storqual_core.provision.apply import SUBSYSTEMS
 
@@ -93,6 +94,13 @@ def test_the_first_task_refuses_unknown_variables(role: Path) -> None:
     if "ansible.builtin.import_tasks" in entry:
         entry = read(role / "tasks" / entry["ansible.builtin.import_tasks"])[0]
     assert "known_variables" in entry
+
+
+def test_no_key_that_a_task_takes_over_is_there_twice(role: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Ansible warns of it in every run, and takes the last one."""
+    for file in role.rglob("*.yml"):
+        DataLoader().load_from_file(str(file))
+    assert "duplicate" not in capfd.readouterr().err
 
 
 def test_the_readme_tells_the_variables(role: Path) -> None:
