@@ -333,25 +333,7 @@ def test_every_declared_format_has_a_parser() -> None:
     assert {*get_args(Program.model_fields["reads"].annotation)} == {*FORMATS, STATUS}
 
 
-WRONG = """\
-programs:
-  a:
-    run: [x, "{drvie}", "{checkout}/check"]
-    reads: tapp
-    limit: 0s
-    repeats: 0
-  b:
-    run: [x]
-    reads: tap
-    checkout: blktests
-    report: ../results.xml
-    restarts: 3
-  c: {reads: tap}
-profiles:
-  quick: {programs: d}
-trials:
-  - {fault: 1e3, load: 0}
-"""
+WRONG = Path(__file__).with_suffix(".wrong").read_text(encoding="utf-8")
 
 
 def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
