@@ -31,8 +31,6 @@ from storqual_core.turns.bench_faults import ACTS
 from tests.support.make_lab import KERNEL, OTHER, lab_hosts, make_lab
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from storqual.inputs.suite import Profile
     from storqual.plan.trials import PlannedProgram, PlannedTrial
 
