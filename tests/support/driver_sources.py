@@ -75,6 +75,14 @@ class DriverSources:
             (built / "Makefile").write_text(f"obj-m := {module}.o\n", encoding="utf-8")
         return self._compiled(built, module)
 
+    def whole_module(self, file: Path) -> Path:
+        """A prebuilt module that is one source file of the tests."""
+        folder = self.folder / file.stem
+        folder.mkdir()
+        shutil.copy(file, folder)
+        (folder / "Makefile").write_text(f"obj-m := {file.stem}.o\n", encoding="utf-8")
+        return self._compiled(folder, file.stem)
+
     def _compiled(self, folder: Path, module: str) -> Path:
         headers = self.folder / "headers/usr/src" / f"linux-headers-{self.release}"
         _run(["make", "-C", str(headers), f"M={folder}", "modules"])

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A kernel of a trial boot that hangs is ended without hands: by the watchdog, by a detector, by the ladder."""
 
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -92,12 +91,7 @@ def test_a_trial_boot_has_its_watchdog_armed_and_its_detectors_set(places: Bench
 
 
 def test_a_spin_with_interrupts_off_is_ended_by_the_watchdog(places: BenchPlaces, boot: str, tmp_path: Path) -> None:
-    sources = driver_sources(tmp_path, ())
-    folder = tmp_path / "spin"
-    folder.mkdir()
-    shutil.copy(REPOSITORY / "tests/virtual/guest/spin.c", folder)
-    (folder / "Makefile").write_text("obj-m := spin.o\n", encoding="utf-8")
-    module = sources._compiled(folder, "spin")
+    module = driver_sources(tmp_path, ()).whole_module(REPOSITORY / "tests/virtual/guest/spin.c")
     over_ssh(places.state, BENCH, "cat > /root/spin.ko", data=module.read_bytes())
     path = plan_campaign(REQUEST, tmp_path / "runs")
     began = start(places, "insmod /root/spin.ko; sleep 5")

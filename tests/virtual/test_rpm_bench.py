@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from storqual.console.guest_console import VirtualConsole
+from storqual.virtual_bench.boot import logs_in
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
 from tests.support.arming import CUTS, Arming, cut_while_arming, what_boots
@@ -312,8 +314,8 @@ def test_no_power_cut_while_a_trial_is_armed_boots_what_is_not_proven(
     bench.ask(f"dnf -q -y remove {bench.package(newest)} && grub2-set-default {before}")
 
 
-LIMITS = {"kernel": 270, "kmod": 360}
-"""Requests a second: a tenth less than what the drives of the adapter are paced to."""
+PACES = {False: 20, True: 18}
+"""Requests a second of each drive: a tenth less where the candidate is slower."""
 
 
 @pytest.mark.parametrize(("slower", "expected"), [(False, (0, "PASS")), (True, (1, "FAIL"))], ids=["same", "slow"])
@@ -321,10 +323,12 @@ LIMITS = {"kernel": 270, "kmod": 360}
 def test_a_drop_is_judged_in_a_campaign_and_leaves_no_trace(
     bench: Bench, tmp_path: Path, kind: str, drop: str, slower: bool, expected: tuple[int, str]
 ) -> None:
-    before, candidate = bench.ask(LOOK), tmp_path / "candidate.yml"
-    limit = f"virtual: {{iops_limit: {{all: {LIMITS[kind]}}}}}\n" if slower else ""
-    candidate.write_text(f"name: candidate\ndescription: of a test\n{drop}{limit}", encoding="utf-8")
-    words = ["--baseline", "installed", "--candidate", candidate, "--suite", SUITE, "--profile", "quick"]
+    before = bench.ask(LOOK)
+    for arm, driver, pace in (("baseline", "", PACES[False]), ("candidate", drop, PACES[slower])):
+        text = f"name: {arm}\ndescription: of a test\n{driver}virtual: {{iops_limit: {{all: {pace}}}}}\n"
+        (tmp_path / f"{arm}.yml").write_text(text, encoding="utf-8")
+    words = ["--baseline", tmp_path / "baseline.yml", "--candidate", tmp_path / "candidate.yml"]
+    words += ["--suite", SUITE.with_name("paced.suite.yml"), "--profile", "quick"]
     words += ["--adapters", {"kernel": "fusion", "kmod": "vscsi"}[kind]]
     code, output, run = qualified(tmp_path / "runs", bench.inventory, *words)
     assert (code, json.loads((run / "verdict.json").read_bytes())["outcome"]) == expected, output[-3000:]
@@ -404,6 +408,33 @@ def test_a_driver_package_drives_its_adapter_and_leaves_no_trace(
     assert bench.ask("find /lib/modules -type l") == ""
     changed = set(bench.ask(LOOK).splitlines()) ^ set(before.splitlines())
     assert not [line for line in changed if "/boot/" in line or kernels[0] in line]
+    assert bench.restored(tmp_path) == before
+
+
+PANICS = {
+    "init": "virtual: {panic_at_boot: true}\n",
+    "load": "os: {cmdline: [modules_load=panics]}\n",
+    "minute": "os: {cmdline: [modules_load=panics, panics.after_s=60]}\n",
+}
+"""Drops whose kernel panics before its first program, as a driver is loaded, and a minute later."""
+PANIC = "Kernel panic - not syncing"
+
+
+@needs_compiler
+@pytest.mark.parametrize("moment", PANICS)
+def test_after_a_panic_in_its_trial_a_bench_is_back_by_itself(bench: Bench, tmp_path: Path, moment: str) -> None:
+    module = driver_sources(tmp_path, ()).whole_module(SPECS / "panics.c")
+    bench.ask("install -D -m 644 /dev/stdin /lib/modules/$(uname -r)/extra/panics.ko; depmod", module.read_bytes())
+    before, console = bench.ask(LOOK), VirtualConsole(BenchPlaces.of(bench.state))
+    for number in range(CUTS):
+        mark = console.mark()
+        code, output = bench.provision(tmp_path, PANICS[moment])
+        # the trial of one that runs for a minute may have been proven by then
+        while PANIC not in console.text_since(mark) or not logs_in(bench.host, bench.state / "ssh_config", 60):
+            time.sleep(1)
+        assert "storqual.trial=" not in bench.ask("cat /proc/cmdline"), output[-3000:]
+        assert console.text_since(mark).count(PANIC) == 1
+        print(f"{moment}: panic {number}, provision.yml ended with {code}")
     assert bench.restored(tmp_path) == before
 
 

@@ -31,8 +31,6 @@ from storqual_core.turns.bench_faults import ACTS
 from tests.support.make_lab import KERNEL, OTHER, lab_hosts, make_lab
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from storqual.inputs.suite import Profile
     from storqual.plan.trials import PlannedProgram, PlannedTrial
 
@@ -333,25 +331,7 @@ def test_every_declared_format_has_a_parser() -> None:
     assert {*get_args(Program.model_fields["reads"].annotation)} == {*FORMATS, STATUS}
 
 
-WRONG = """\
-programs:
-  a:
-    run: [x, "{drvie}", "{checkout}/check"]
-    reads: tapp
-    limit: 0s
-    repeats: 0
-  b:
-    run: [x]
-    reads: tap
-    checkout: blktests
-    report: ../results.xml
-    restarts: 3
-  c: {reads: tap}
-profiles:
-  quick: {programs: d}
-trials:
-  - {fault: 1e3, load: 0}
-"""
+WRONG = Path(__file__).with_suffix(".wrong").read_text(encoding="utf-8")
 
 
 def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
