@@ -91,32 +91,40 @@ def test_a_trial_boot_has_its_watchdog_armed_and_its_detectors_set(places: Bench
     assert over_ssh(places.state, BENCH, DETECTORS).split() == ["10", "1", "1", "1", "1"]
 
 
-def test_a_spin_with_interrupts_off_is_ended_by_the_watchdog(places: BenchPlaces, boot: str, tmp_path: Path) -> None:
-    sources = driver_sources(tmp_path, ())
-    folder = tmp_path / "spin"
-    folder.mkdir()
-    shutil.copy(REPOSITORY / "tests/virtual/guest/spin.c", folder)
-    (folder / "Makefile").write_text("obj-m := spin.o\n", encoding="utf-8")
-    module = sources._compiled(folder, "spin")
-    over_ssh(places.state, BENCH, "cat > /root/spin.ko", data=module.read_bytes())
-    path = plan_campaign(REQUEST, tmp_path / "runs")
-    began = start(places, "insmod /root/spin.ko; sleep 5")
-    recovery = recovered(places, path, boot, began)
-    assert recovery.ended_by == "watchdog i6300ESB timer"
-    assert time.monotonic() - began < 300
-    [hung] = [event for event in iter_events(path) if event.kind == "bench_hung"]
-    assert cast("float", hung.fields["seconds"]) < 300
-    assert "storqual.trial=" not in over_ssh(places.state, BENCH, "cat /proc/cmdline")
+WATCHDOG_ENDS, PANIC_ENDS = "watchdog i6300ESB timer", "detector of the kernel: Kernel panic - not syncing: "
+PLANTED = {
+    "spin at load": ("insmod /root/hang.ko; sleep 5", WATCHDOG_ENDS),
+    "spin at the 1000th command": (f"insmod /root/hang.ko at=command; {READS}", WATCHDOG_ENDS),
+    "spin at unload": ("insmod /root/hang.ko at=unload; rmmod hang", WATCHDOG_ENDS),
+    "sleep with its lock": ("insmod /root/hang.ko at=lock", f"{PANIC_ENDS}hung_task"),
+    "panic": (f"{SOON}'echo c > /proc/sysrq-trigger'", f"{PANIC_ENDS}sysrq triggered crash"),
+    "panic without panic=": (f"sysctl -qw kernel.panic=0; {SOON}'echo c > /proc/sysrq-trigger'", WATCHDOG_ENDS),
+    "silent drives": (f"{SILENT}; {SOON}{READS!r}", "restart by the kernel"),
+    "SSH that accepts and never answers": (f"{SOON}'pkill -STOP -o sshd'", "restart by the kernel"),
+}
+"""How the bench is made to hang, and what ends it by the plan."""
 
 
-def test_a_panic_that_nobody_ends_is_ended_by_the_watchdog_and_its_trace_is_kept(
-    places: BenchPlaces, boot: str, tmp_path: Path
+@pytest.mark.parametrize("planted", PLANTED)
+def test_what_hangs_is_ended_within_five_minutes_by_what_the_plan_foresaw(
+    places: BenchPlaces, boot: str, hang: bytes, planted: str, tmp_path: Path
 ) -> None:
-    path = plan_campaign(REQUEST, tmp_path / "runs")
-    began = start(places, PANIC)
-    recovery = recovered(places, path, boot, began)
+    over_ssh(places.state, BENCH, "cat > /root/hang.ko", data=hang)
+    path, mark = plan_campaign(REQUEST, tmp_path / "runs"), bench_here(places.state, BENCH, Path("p")).console_mark()
+    line, foreseen = PLANTED[planted]
+    began = start(places, line)
+    answered = await_silence(places, boot, began)
+    recovery = recovered(places, path, boot, answered, hangs=answered == STILL, mark=mark)
+    seconds = time.monotonic() - began
+    print(f"{planted}: ended after {seconds:.0f} s by {recovery.ended_by}")
+    assert recovery.ended_by.startswith(foreseen)
     assert recovery.boot_id not in ("", boot)
-    assert time.monotonic() - began < 300
+    assert seconds < 300
+    [hung] = [event for event in iter_events(path) if event.kind == "bench_hung"]
+    assert hung.text("ended_by") == recovery.ended_by
+    if "panic" in foreseen or "panic" in planted:
+        assert "Kernel panic" in "".join(event.text("evidence") for event in iter_events(path))
+    assert "storqual.trial=" not in over_ssh(places.state, BENCH, "cat /proc/cmdline")
 
 
 def test_tasks_are_shown_over_the_keyboard_of_a_bench_that_answers_and_it_is_restarted(

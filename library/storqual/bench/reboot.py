@@ -66,17 +66,6 @@ def parse_boot(text: str) -> Boot:
     return Boot(*lines)
 
 
-BOOTSTATUS = "cat /sys/class/watchdog/watchdog0/bootstatus 2>/dev/null || echo 0"
-_BY_WATCHDOG = 0x20
-"""WDIOF_CARDRESET of the kernel's watchdog interface."""
-
-
-def watchdog_fired(status: str) -> bool:
-    """Whether the watchdog made the boot that gives this answer to BOOTSTATUS; not every driver of one says so."""
-    number = status.strip()
-    return number.isascii() and number.isdecimal() and bool(int(number) & _BY_WATCHDOG)
-
-
 def wait_for_boot(
     ask: Callable[[], Boot],
     before: Boot,

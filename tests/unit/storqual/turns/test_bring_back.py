@@ -9,12 +9,12 @@ from typing import Any, cast
 import pytest
 
 from storqual.bench.follow import Connection, ConnectionLostError
-from storqual.bench.ladder import Watch
 from storqual.bench.reboot import Boot
 from storqual.run import append_event, iter_events, read_run
 from storqual.turns import bring_back as bring_back_module
 from storqual.turns.bring_back import BenchHere, Hung, Means, armed_watch, bring_back, ensure_answer, means_of
 from storqual.virtual_bench.places import BenchPlaces
+from storqual_core.host.watchdog import Watch
 from storqual_core.kit.lease import OutOfServiceError
 from tests.support.turn_records import REQUEST, plan_campaign
 

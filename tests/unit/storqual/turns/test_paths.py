@@ -46,7 +46,7 @@ class FakeBench:
         if command == paths.OURS:
             head = self.file.partition("\n")[0]
             return head + "\n" if head.startswith(paths._MARK) else ""
-        if command == paths._ASK_TIMERS:
+        if command == paths.ASK_TIMERS:
             return self.timers
         if command == paths._FLUSH:
             if self.busy:
