@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel of a trial boot that hangs is ended without hands: by the watchdog, by a detector, by the ladder."""
+"""A bench of a trial boot that hangs is ended without hands: by the watchdog, by a detector, by the ladder."""
 
 import shutil
 import subprocess
@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import pytest
 
+from storqual.bench.follow import ANSWER_SILENCE_S
 from storqual.bench.ladder import Recovery
 from storqual.run import append_event, iter_events
 from storqual.turns.bring_back import Hung, bring_back, means_of
@@ -27,7 +27,12 @@ pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(2400)]
 
 INVENTORY = REPOSITORY / "inventories" / "virtual_debug"
 BENCH = "vdebug"
-PANIC = "sysctl -qw kernel.panic=0; (sleep 1; echo c > /proc/sysrq-trigger) >/dev/null 2>&1 & sleep 5"
+SOON = "systemd-run --quiet --no-block sh -c "
+DIES = f"{SOON}'sleep 1; echo c > /proc/sysrq-trigger'; sleep 5"
+PANIC = f"sysctl -qw kernel.panic=0; {DIES}"
+DISK = "/dev/$(basename $(grep -l scsi_debug /sys/block/sd*/device/model | cut -d/ -f1-4))"
+READS = f"dd if={DISK} of=/dev/null bs=4k iflag=direct"
+SILENT = "cd /sys/bus/pseudo/drivers/scsi_debug && echo 4 > opts && echo 1 > every_nth"
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 WATCHDOG = "cd /sys/class/watchdog/watchdog0 && echo $(cat identity), $(cat timeout) s, $(cat state)"
 DETECTORS = "sysctl -n kernel.panic kernel.softlockup_panic kernel.hung_task_panic kernel.panic_on_oops kernel.sysrq"
@@ -59,8 +64,26 @@ def boot(places: BenchPlaces, tmp_path: Path) -> str:
     return over_ssh(places.state, BENCH, BOOT_ID).strip()
 
 
-def recovered(places: BenchPlaces, path: Path, boot: str, began: float) -> Recovery:
-    """What the ladder makes of a bench that fell silent at `began`, in a run of its own."""
+def noticed(places: BenchPlaces, boot: str, began: float) -> tuple[float, bool]:
+    """Since when the bench is silent, and whether it hangs though it answers: asked as a batch of launches asks."""
+    answered = began
+    while True:
+        try:
+            now = over_ssh(places.state, BENCH, BOOT_ID, limit_s=15).strip()
+        except (AssertionError, subprocess.TimeoutExpired):
+            if time.monotonic() - answered >= ANSWER_SILENCE_S:
+                return answered, False
+        else:
+            answered = time.monotonic()
+            if now != boot or answered - began >= STILL_S:
+                return began, now == boot
+        time.sleep(2)
+
+
+def recovered(
+    places: BenchPlaces, path: Path, boot: str, since: float, *, mark: int | None = None, hangs: bool = True
+) -> Recovery:
+    """What the ladder makes of a bench that is silent since `since`, in a run of its own."""
     setting = {"name": "boot.watchdog", "declared": None, "read_back": f"i6300ESB timer, {WATCHDOG_S} s"}
     started = {"bench": "vbench", "session": "s01", "boot_id": boot, "provisioned": {"settings": [setting]}}
     append_event(path, "session_started", started)
@@ -70,10 +93,10 @@ def recovered(places: BenchPlaces, path: Path, boot: str, began: float) -> Recov
         here,
         Hung("s01", "candidate", "s01-b001", "a-turn"),
         boot=boot,
-        hangs=True,
+        hangs=hangs,
         reason="it stopped answering",
-        silent_s=time.monotonic() - began,
-        console_mark=here.console_mark(),
+        silent_s=time.monotonic() - since,
+        console_mark=here.console_mark() if mark is None else mark,
         say=print,
     )
 
@@ -85,21 +108,32 @@ def start(places: BenchPlaces, line: str) -> float:
     return time.monotonic()
 
 
+@pytest.fixture(scope="module")
+def hang(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The driver that hangs as it is told, for the bench's kernel."""
+    folder = tmp_path_factory.mktemp("hang")
+    shutil.copy(REPOSITORY / "tests/virtual/guest/hang.c", folder)
+    (folder / "Makefile").write_text("obj-m := hang.o\n", encoding="utf-8")
+    return driver_sources(tmp_path_factory.mktemp("sources"), ())._compiled(folder, "hang").read_bytes()
+
+
 def test_a_trial_boot_has_its_watchdog_armed_and_its_detectors_set(places: BenchPlaces, boot: str) -> None:
     assert boot
     assert over_ssh(places.state, BENCH, WATCHDOG).strip() == f"i6300ESB timer, {WATCHDOG_S} s, active"
     assert over_ssh(places.state, BENCH, DETECTORS).split() == ["10", "1", "1", "1", "1"]
 
 
+STILL_S = 200.0
+"""As `still_limit_s` of a plan without faults."""
 WATCHDOG_ENDS, PANIC_ENDS = "watchdog i6300ESB timer", "detector of the kernel: Kernel panic - not syncing: "
 PLANTED = {
     "spin at load": ("insmod /root/hang.ko; sleep 5", WATCHDOG_ENDS),
     "spin at the 1000th command": (f"insmod /root/hang.ko at=command; {READS}", WATCHDOG_ENDS),
     "spin at unload": ("insmod /root/hang.ko at=unload; rmmod hang", WATCHDOG_ENDS),
     "sleep with its lock": ("insmod /root/hang.ko at=lock", f"{PANIC_ENDS}hung_task"),
-    "panic": (f"{SOON}'echo c > /proc/sysrq-trigger'", f"{PANIC_ENDS}sysrq triggered crash"),
-    "panic without panic=": (f"sysctl -qw kernel.panic=0; {SOON}'echo c > /proc/sysrq-trigger'", WATCHDOG_ENDS),
-    "silent drives": (f"{SILENT}; {SOON}{READS!r}", "restart by the kernel"),
+    "panic": (DIES, f"{PANIC_ENDS}sysrq triggered crash"),
+    "panic without panic=": (PANIC, WATCHDOG_ENDS),
+    "silent drives": (f"{SILENT}; {SOON}'{READS}'", "restart by the kernel"),
     "SSH that accepts and never answers": (f"{SOON}'pkill -STOP -o sshd'", "restart by the kernel"),
 }
 """How the bench is made to hang, and what ends it by the plan."""
@@ -113,8 +147,8 @@ def test_what_hangs_is_ended_within_five_minutes_by_what_the_plan_foresaw(
     path, mark = plan_campaign(REQUEST, tmp_path / "runs"), bench_here(places.state, BENCH, Path("p")).console_mark()
     line, foreseen = PLANTED[planted]
     began = start(places, line)
-    answered = await_silence(places, boot, began)
-    recovery = recovered(places, path, boot, answered, hangs=answered == STILL, mark=mark)
+    since, hangs = noticed(places, boot, began)
+    recovery = recovered(places, path, boot, since, mark=mark, hangs=hangs)
     seconds = time.monotonic() - began
     print(f"{planted}: ended after {seconds:.0f} s by {recovery.ended_by}")
     assert recovery.ended_by.startswith(foreseen)

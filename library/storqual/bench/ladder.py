@@ -31,7 +31,10 @@ _SIGN_S = 20.0
 _ASKED_S = 60.0
 """After so long the console of a bench without a watchdog is asked whether its kernel lives."""
 _BLIND_S = 120.0
-"""A lost network is waited for so long where neither a watchdog ends a hang nor a console tells one from it."""
+"""A lost network is waited for so long where neither a watchdog ends a hang nor a console tells one from it.
+
+An SSH server that says no word is waited for as long: a busy bench may take a minute for it.
+"""
 _SEEN = ("w", "l", "m")
 """Keys of sysrq that show: tasks that wait, what each processor does, memory."""
 _HELP, _LOUD, _CRASH, _RESTART = "h", "7", "c", "b"
@@ -70,7 +73,8 @@ class SilentBench:
     `hangs`: what it does hangs, though it may answer; else it is back as soon as it answers. `ask` gives the boot
     that answers within so many seconds, empty where none does. `trigger` writes keys to /proc/sysrq-trigger over SSH
     and gives the end of the kernel's log. `console_mark` is where the console was when the bench answered last.
-    `fired` is whether the watchdog says that it made the boot that answers. Nothing that ends what the bench does is
+    `fired` is whether the watchdog says that it made the boot that answers, `listens` whether the bench takes
+    connections for its SSH server, so that its network is not what is lost. Nothing that ends what the bench does is
     done before it has been silent for `spare_s` seconds: a network that was lost may come back. Where no watchdog of
     the hardware would end a hang meanwhile, it is spared only while its kernel answers at the console, or for two
     minutes. `nmi` sends an NMI. `boot_s` is how long it may take to boot.
@@ -84,6 +88,7 @@ class SilentBench:
     console_mark: int = 0
     watch: Watch = field(default_factory=Watch)
     fired: Callable[[], bool] | None = None
+    listens: Callable[[], bool] = lambda: False
     kdump: bool = False
     nmi: Callable[[], None] | None = None
     cycle_power: PowerCycle | None = None
@@ -279,6 +284,8 @@ class _Ladder:
         bench, watch = self._bench, self._bench.watch
         if self._panicked:
             # no network that was lost explains that
+            return 0.0
+        if bench.spare_s and self._seconds >= _BLIND_S and bench.listens():
             return 0.0
         if not bench.spare_s or watch.is_hardware:
             # what hangs is ended by its watchdog: what measures on is not disturbed by keys

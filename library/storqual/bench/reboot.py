@@ -32,8 +32,8 @@ def parse_ssh_address(text: str) -> SshAddress | None:
     return SshAddress(host, int(port)) if host and port.isdecimal() and port.isascii() else None
 
 
-def ssh_answers(address: SshAddress, limit_s: float) -> bool:
-    """Whether an SSH server says its name there within `limit_s` seconds.
+def ssh_answers(address: SshAddress, limit_s: float, *, greets: bool = True) -> bool:
+    """Whether an SSH server says its name there within `limit_s` seconds; else, whether a connection is taken.
 
     A listening port is not enough: QEMU's user network and some firewalls accept a connection for a host that is
     still booting.
@@ -41,7 +41,7 @@ def ssh_answers(address: SshAddress, limit_s: float) -> bool:
     try:
         with socket.create_connection((address.host, address.port), timeout=limit_s) as connection:
             connection.settimeout(limit_s)
-            return connection.recv(len(_BANNER)) == _BANNER
+            return not greets or connection.recv(len(_BANNER)) == _BANNER
     except OSError:
         return False
 

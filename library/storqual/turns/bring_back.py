@@ -2,17 +2,21 @@
 """A bench that stopped answering under a turn or a batch, brought back without hands; each step is in the run."""
 
 import shlex
+import socket
+import subprocess
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from storqual.base import child
 from storqual.base.text import terminal_text
 from storqual.bench.follow import Connection, ConnectionLostError
 from storqual.bench.ladder import LIMIT_S, ConsoleTyping, LadderStep, PowerCycle, Recovery, SilentBench, climb
-from storqual.bench.reboot import Boot
+from storqual.bench.reboot import Boot, parse_ssh_address, ssh_answers
 from storqual.console.console import Console, console_of
 from storqual.console.guest_console import VirtualConsole
 from storqual.power.cycling import BenchPower, cycle_bench
@@ -20,6 +24,7 @@ from storqual.run import Run, append_event, read_batch, read_run
 from storqual.run.records import Event
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_cycle, power_state, reset
+from storqual.virtual_bench.qmp import converse
 from storqual_core.host.watchdog import FIRED, Watch, has_fired
 from storqual_core.kit.lease import OutOfServiceError
 
@@ -29,7 +34,7 @@ SPARE_S = 360.0
 """A network that was lost is waited for so long before anything is done to a bench."""
 _SHOWN_LINES = 400
 _TRIGGER_S = 30.0
-_ANSWER_S = 20.0
+_ANSWER_S, _SHAKE_S = 20.0, 2.0
 _LOADED = "loaded"
 _TRIES_S = 80.0
 """Beyond the limit of hung tasks, 120 s or more: a kernel sends a command six times, for 30 s each."""
@@ -167,9 +172,9 @@ def hung_between(run: Run, bench: str) -> tuple[Hung, str] | None:
     session, boot = start.text("session"), start.text("boot_id")
     ends = (e.text("block") for e in reversed(run.events) if e.kind == "block_finished" and e.bench == bench)
     batch = next((read_batch(run.path, block) for block in ends), None)
-    if batch is None or batch["session"] != session:
-        return Hung(session, start.text("arm"), ""), boot
-    return Hung(session, str(batch["turns"][-1]["arm"]), str(batch["block"])), boot
+    if batch and batch["session"] == session:
+        return Hung(session, str(batch["turns"][-1]["arm"]), str(batch["block"])), boot
+    return Hung(session, start.text("arm"), ""), boot
 
 
 def armed_watch(run: Run, bench: str, session: str) -> Watch:
@@ -189,6 +194,24 @@ def ensure_answer(path: Path, bench: BenchHere, hung: Hung, *, console_mark: int
         boot = "" if event is None else event.text("boot_id")
         why = str(problem)
         bring_back(path, bench, hung, boot=boot, hangs=False, reason=why, console_mark=console_mark, say=say)
+
+
+def _listens(bench: BenchHere) -> bool:
+    """Whether the bench's kernel takes connections, though SSH does not answer: QEMU takes those of a virtual one."""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        if bench.virtual is None:
+            ssh, *words = bench.connection.words("true")
+            shown = child.run([ssh, "-G", *words], capture_output=True, text=True, timeout=_ANSWER_S)
+            address = parse_ssh_address(shown.stdout)
+            return address is not None and ssh_answers(address, _SHAKE_S, greets=False)
+        state = power_state(bench.virtual)
+        if state is not None:
+            ask = {"command-line": "info usernet"}
+            with socket.create_connection(("127.0.0.1", state.port), timeout=_SHAKE_S):
+                time.sleep(_SHAKE_S)
+                shown = converse(Path(state.monitor), lambda monitor: monitor.ask("human-monitor-command", ask))
+            return "SYN_SENT" not in str(shown)
+    return False
 
 
 def _has_crash_kernel(run: Run, bench: str) -> bool:
@@ -218,8 +241,7 @@ def bring_back(
     """
     run, connection = read_run(path) if path else None, bench.connection
     where = {"bench": bench.name, **(hung.fields() if hung else {})}
-    if watch is None:
-        watch = armed_watch(run, bench.name, hung.session) if run and hung else Watch()
+    watch = watch or (armed_watch(run, bench.name, hung.session) if run and hung else Watch())
     bench.means.ensure()
 
     def ask(limit_s: float) -> str:
@@ -235,10 +257,9 @@ def bring_back(
         return connection.run(f"{keys}; dmesg | tail -n {_SHOWN_LINES}", limit_s=_TRIGGER_S)
 
     def fired() -> bool:
-        try:
+        with suppress(ConnectionLostError):
             return has_fired(connection.run(FIRED, limit_s=_ANSWER_S))
-        except ConnectionLostError:
-            return False
+        return False
 
     def tell(step: LadderStep) -> None:
         bench.means.ensure()
@@ -261,6 +282,7 @@ def bring_back(
         console_mark=console_mark,
         watch=watch,
         fired=fired,
+        listens=partial(_listens, bench) if bench.virtual or isinstance(connection, Connection) else lambda: False,
         kdump=run is not None and _has_crash_kernel(run, bench.name),
         nmi=bench.means.nmi,
         cycle_power=cycle_power,
@@ -273,8 +295,8 @@ def bring_back(
         ended = {"ended_by": recovery.ended_by, "seconds": round(recovery.seconds, 1), "text": reason}
         append_event(path, "bench_hung", {**where, **ended})
     connection.cut()
-    if not recovery.boot_id:
-        why = f"{reason}, and nothing brought it back within {recovery.seconds:.0f} s"
-        bench.means.put_out(why)
-        raise OutOfServiceError(f"{bench.name} is out of service: {why}")
-    return recovery
+    if recovery.boot_id:
+        return recovery
+    why = f"{reason}, and nothing brought it back within {recovery.seconds:.0f} s"
+    bench.means.put_out(why)
+    raise OutOfServiceError(f"{bench.name} is out of service: {why}")

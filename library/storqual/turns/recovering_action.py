@@ -170,16 +170,15 @@ class RecoveringAction(ActionBase):
         from storqual.run import read_run  # noqa: PLC0415 - as above
         from storqual.turns.bring_back import armed_watch, hung_between  # noqa: PLC0415 - as above
 
-        arguments = self._task.args
-        path = Path(str(arguments["run"])) if arguments.get("run") else None
-        run = read_run(path) if path else None
+        path = self._task.args.get("run")
+        run = read_run(Path(str(path))) if path else None
         last = hung_between(run, bench) if run else None
-        mark = int(arguments.get("console") or self._mark(bench, variables))
+        mark = int(self._task.args.get("console") or self._mark(bench, variables))
         if run is None or last is None:
             return self._bring_back(bench, variables, Before(_UNKNOWN, mark=mark), reason, hangs=False)
         hung, boot = last
         before = Before(Boot(boot, ""), armed_watch(run, bench, hung.session), mark)
-        return self._bring_back(bench, variables, before, reason, hangs=False, run=path, hung=hung)
+        return self._bring_back(bench, variables, before, reason, hangs=False, run=run.path, hung=hung)
 
     def _before(self, bench: str, variables: Mapping[str, Any]) -> Before:
         """Raises UnreachableError, StorqualError."""
@@ -216,15 +215,13 @@ class RecoveringAction(ActionBase):
 
     def _ssh_address(self) -> SshAddress | None:
         """Where this connection's SSH would knock; None when it is not OpenSSH or goes through another host."""
-        options: dict[str, Any] = {}
-        for name in ("ssh_executable", "host", "port", "ssh_args", "ssh_common_args", "ssh_extra_args"):
-            try:
-                options[name] = self._connection.get_option(name)
-            except KeyError:
-                return None
+        words = ("ssh_args", "ssh_common_args", "ssh_extra_args")
+        try:
+            options = {name: self._connection.get_option(name) for name in ("ssh_executable", "host", "port", *words)}
+        except KeyError:
+            return None
         argv = [str(options["ssh_executable"])]
-        for name in ("ssh_args", "ssh_common_args", "ssh_extra_args"):
-            argv += shlex.split(str(options[name] or ""))
+        argv += (word for name in words for word in shlex.split(str(options[name] or "")))
         argv += ["-p", str(options["port"])] if options["port"] else []
         try:
             answer = child.run([*argv, "-G", str(options["host"])], capture_output=True, text=True, timeout=LOGIN_S)
