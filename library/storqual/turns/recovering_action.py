@@ -182,8 +182,9 @@ class RecoveringAction(ActionBase):
 
     def _before(self, bench: str, variables: Mapping[str, Any]) -> Before:
         """Raises UnreachableError, StorqualError."""
-        *boot, armed = self._shell(f"{QUESTION} && {ARMED}").rstrip("\n").split("\n")
-        return Before(parse_boot("\n".join(boot)), parse_armed(armed), self._mark(bench, variables))
+        lines = self._shell(f"{QUESTION} && {ARMED}").splitlines()
+        armed = parse_armed(" ".join(lines[2:]))
+        return Before(parse_boot("\n".join(lines[:2])), armed, self._mark(bench, variables))
 
     def _mark(self, bench: str, variables: Mapping[str, Any]) -> int:
         """Where the console of the bench ends now; 0 where none is kept."""
