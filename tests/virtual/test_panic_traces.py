@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from storqual.console.capture import begin, keep
 from storqual.console.console import Console
+from storqual.console.kept import begin, keep
 from storqual.inputs.console_way import ConsoleWay
 from storqual.report import build_report
 from storqual.run import append_event
