@@ -165,6 +165,32 @@ def test_what_hangs_is_ended_within_five_minutes_by_what_the_plan_foresaw(
     assert "storqual.trial=" not in over_ssh(places.state, BENCH, "cat /proc/cmdline")
 
 
+STAYS = "systemd-run --quiet --unit stays -p RemainAfterExit=yes -p TimeoutStopSec=infinity"
+MENU = 'if [ "$boot_once" = true ]; then set timeout=-1; fi'
+BOOTS = {
+    "shutdown": (f"{STAYS} -p 'ExecStop=/bin/sleep infinity' /bin/true", "", "restart by the kernel"),
+    "init without SSH": ("true", "systemd.mask=ssh.service", "restart by the kernel"),
+    "boot loader": (f"echo '{MENU}' >> /boot/grub/grub.cfg", "storqual.waits", "power cycle"),
+}
+"""What never ends: what is planted, a word of the trial's command line, and what ends it by the plan."""
+
+
+@pytest.mark.parametrize("planted", BOOTS)
+def test_a_boot_that_hangs_is_ended_by_what_the_plan_foresaw(
+    places: BenchPlaces, planted: str, tmp_path: Path
+) -> None:
+    line, word, foreseen = BOOTS[planted]
+    before = over_ssh(places.state, BENCH, f"{line}; sync; cat /proc/sys/kernel/random/boot_id")
+    drop = tmp_path / "drop.yml"
+    words = [word or f"storqual.n={time.time_ns()}"]
+    drop.write_text(f"name: t\ndescription: d\nos: {{cmdline: {words}}}\n", encoding="utf-8")
+    words = ["-e", f"virtual_bench_state={places.state}", "-e", f"drop={drop}", "-e", "provision_boot_limit_s=120"]
+    _, output = play(tmp_path / "log", INVENTORY, "provision.yml", *words)
+    assert f"; ended by {foreseen}" in " ".join(output.split()), output[-3000:]
+    assert over_ssh(places.state, BENCH, BOOT_ID) != before
+    over_ssh(places.state, BENCH, "sed -i /boot_once.*timeout=-1/d /boot/grub/grub.cfg; sync")
+
+
 def test_tasks_are_shown_over_the_keyboard_of_a_bench_that_answers_and_it_is_restarted(
     places: BenchPlaces, boot: str, tmp_path: Path
 ) -> None:

@@ -185,13 +185,12 @@ def armed_watch(run: Run, bench: str, session: str) -> Watch:
     return Watch.of_setting(next(armed, ""))
 
 
-def ensure_answer(path: Path, bench: BenchHere, hung: Hung, *, console_mark: int, say: Callable[[str], None]) -> None:
-    """Bring the bench back where it does not answer after its turns began. Raises OutOfServiceError."""
+def ensure_answer(path: Path, bench: BenchHere, *, console_mark: int, say: Callable[[str], None]) -> None:
+    """Bring the bench back where it does not answer after its turns. Raises OutOfServiceError."""
     try:
         bench.connection.run("true", limit_s=_ANSWER_S)
     except ConnectionLostError as problem:
-        event = _started(read_run(path), bench.name, hung.session)
-        boot = "" if event is None else event.text("boot_id")
+        hung, boot = hung_between(read_run(path), bench.name) or (None, "")
         why = str(problem)
         bring_back(path, bench, hung, boot=boot, hangs=False, reason=why, console_mark=console_mark, say=say)
 
@@ -239,7 +238,7 @@ def bring_back(
     Every step becomes an event of the run, if any, and a hang that something had to end another one. `watch` is what
     was armed, where the session in `hung` does not say it. Raises OutOfServiceError when the bench stays away.
     """
-    run, connection = read_run(path) if path else None, bench.connection
+    run, connection = read_run(path) if path and hung else None, bench.connection
     where = {"bench": bench.name, **(hung.fields() if hung else {})}
     watch = watch or (armed_watch(run, bench.name, hung.session) if run and hung else Watch())
     bench.means.ensure()
@@ -265,9 +264,9 @@ def bring_back(
         bench.means.ensure()
         fields: dict[str, Any] = {**where, "step": step.name, "seconds": step.seconds, "text": step.text}
         shown = {"evidence": step.evidence} if step.evidence else {}
-        if path:
-            append_event(path, "recovery_step", {**fields, **shown})
-        lines = () if path else step.evidence.splitlines()
+        if run:
+            append_event(run.path, "recovery_step", {**fields, **shown})
+        lines = () if run else step.evidence.splitlines()
         for line in (f"{bench.name}: {step.name} after {step.seconds:.0f} s: {step.text}", *lines):
             say(terminal_text(line))
 
@@ -291,9 +290,9 @@ def bring_back(
     )
     limit_s = bench.means.limit_s
     recovery = climb(silent, reason, silent_s=silent_s, limit_s=limit_s, tell=tell, clock=clock, sleep=sleep)
-    if path and (recovery.ended_by or not recovery.boot_id):
+    if run and (recovery.ended_by or not recovery.boot_id):
         ended = {"ended_by": recovery.ended_by, "seconds": round(recovery.seconds, 1), "text": reason}
-        append_event(path, "bench_hung", {**where, **ended})
+        append_event(run.path, "bench_hung", {**where, **ended})
     connection.cut()
     if recovery.boot_id:
         return recovery

@@ -122,7 +122,7 @@ def test_a_bench_that_does_not_answer_between_two_turns_is_brought_back_before_i
     monkeypatch.setattr(bring_back_module, "bring_back", lambda *_, **words: asked.append(words))
     for link in (Link(answers=True), Link()):
         here = BenchHere("vbench", cast("Connection", link), "python3", "/s", "/s/core.pyz", None)
-        ensure_answer(path, here, HUNG, console_mark=7, say=lambda _line: None)
+        ensure_answer(path, here, console_mark=7, say=lambda _line: None)
     [words] = asked
     assert (words["boot"], words["hangs"], words["console_mark"]) == ("boot-1", False, 7)
 
