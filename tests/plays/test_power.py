@@ -45,7 +45,7 @@ case $word in
 *boot_id*) cat {folder}/boot; echo 6.1 ;;
 esac
 """
-HOSTS = Path(__file__).with_suffix(".hosts.yml").read_text(encoding="utf-8")
+HOSTS = Path(__file__).with_suffix(".hosts").read_text(encoding="utf-8")
 DRIVE = '            - {{wwn: "0x5000c50015ea71a{0}", serial: S{0}, model: ST1, size: 1GiB, claim: true}}\n'
 
 
