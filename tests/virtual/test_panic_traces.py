@@ -52,13 +52,12 @@ def relay(server: socket.socket) -> None:
 def recorded(kind: str, run: Path) -> Iterator[Console | None]:
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=relay, args=(server,), daemon=True).start()
-        cut = kind == "console that is cut"
-        port = server.getsockname()[1]
-        console = Console("gatebench", None if cut else PLACES)
+        telnet = f"127.0.0.1:{server.getsockname()[1]}" if kind == "console that is cut" else ""
+        console = Console("gatebench", None if telnet else PLACES)
         if kind == "pstore alone":
             yield None
             return
-        begin(run, console, ConsoleWay(telnet=f"127.0.0.1:{port}") if cut else ConsoleWay(virtual=True))
+        begin(run, console, ConsoleWay(telnet=telnet) if telnet else ConsoleWay(virtual=True))
         try:
             yield console
         finally:
@@ -71,9 +70,8 @@ def test_a_panic_leaves_its_trace_in_the_report(number: int, tmp_path: Path, mon
     kind, sources = list(KINDS.items())[number % len(KINDS)]
     run = judged(tmp_path, points=QUICK[:1], bench="gatebench")
     append_event(run, "resumed", {})
-    known = kind in ("console", "empty pstore")
     words = {
-        "state": str(STATE) if known else "",
+        "state": str(STATE) if "console" in sources else "",
         "forget": "/sys/fs/pstore/* /var/lib/systemd/pstore/*" if kind == "empty pstore" else "",
         "kept": str(tmp_path / "looked.json"),
     }
@@ -83,8 +81,7 @@ def test_a_panic_leaves_its_trace_in_the_report(number: int, tmp_path: Path, mon
         assert code == 0, output[-3000:]
         gaps = keep(run, console)["gaps"] if console else 0
     looked = json.loads((tmp_path / "looked.json").read_text(encoding="utf-8"))
-    panic = {"bench": "gatebench", "text": looked["panic"], "sources": looked["sources"]}
-    append_event(run, "kernel_panic", panic)
+    append_event(run, "kernel_panic", {"bench": "gatebench", "text": looked["panic"], "sources": looked["sources"]})
     report = build_report(run).read_text(encoding="utf-8")
     had = {name for name, trace in looked["sources"].items() if trace}
     print(f"{kind}: {', '.join(sorted(had))}, {gaps} gaps")

@@ -139,6 +139,14 @@ def test_a_panic_on_the_console_names_the_detector_and_not_the_watchdog() -> Non
     assert "softlockup" in steps[0].evidence
 
 
+def test_an_ssh_server_that_takes_connections_and_says_no_word_is_no_lost_network() -> None:
+    fake, watch = Fake(helps=frozenset({"b"})), Watch("iTCO_wdt", 60)
+    bench = fake.bench(hangs=False, console=fake, watch=watch, spare_s=360.0, listens=lambda: True)
+    recovery, _ = run(fake, bench)
+    assert recovery.ended_by == "restart by the kernel"
+    assert 120 < recovery.seconds < 300
+
+
 @pytest.mark.parametrize("hangs", [True, False])
 @pytest.mark.parametrize(
     ("watch", "least", "most"),

@@ -133,6 +133,7 @@ def test_a_server_that_says_its_name_is_open(server: SshAddress) -> None:
 @pytest.mark.parametrize("server", [b"", b"HTTP/1.1 400 Bad Request\r\n"], indirect=True)
 def test_an_accepted_connection_alone_is_not(server: SshAddress) -> None:
     assert not ssh_answers(server, 0.2)
+    assert ssh_answers(server, 5, greets=False)
 
 
 def test_nobody_listening_is_not_open() -> None:
