@@ -347,8 +347,8 @@ class _Ladder:
         return None
 
     def _is_mute(self) -> bool:
-        said = self._said()
-        return said is not None and not said.strip()
+        text = self._said()
+        return text is not None and not text.strip()
 
     @property
     def _panicked(self) -> bool:
