@@ -45,21 +45,7 @@ case $word in
 *boot_id*) cat {folder}/boot; echo 6.1 ;;
 esac
 """
-HOSTS = """\
-benches:
-  hosts:
-    bench01:
-      ansible_host: 127.0.0.1
-      ansible_ssh_executable: {folder}/ssh
-      storqual_kind: hardware
-      storqual_power:
-        - {{ipmi: {{host: bmc01.lab, user: storqual, password: "{{{{ vault_bmc01 }}}}"}}, off_for: 1s}}
-      storqual_adapters:
-        sas0:
-          model: SAS adapter
-          pci: "0000:05:00.0"
-          drives:
-"""
+HOSTS = Path(__file__).with_suffix(".hosts").read_text(encoding="utf-8")
 DRIVE = '            - {{wwn: "0x5000c50015ea71a{0}", serial: S{0}, model: ST1, size: 1GiB, claim: true}}\n'
 
 

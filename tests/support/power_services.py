@@ -25,21 +25,7 @@ import pytest
 
 _READY_S = 20.0
 
-SWITCH = """\
-#!/bin/sh
-# switch on|off|state [--foreground]: a bench that is a file, or as long as it lives the process that it names
-file="{file}"
-case "$1" in
-on) [ "$2" != --foreground ] || {{ echo $$ > "$file"; exec sleep 3600; }}; echo on > "$file" ;;
-off) echo off > "$file" ;;
-state)
-    case $(cat "$file") in
-    on) echo on ;;
-    off) echo off ;;
-    *) kill -0 "$(cat "$file")" 2>/dev/null && echo on || echo off ;;
-    esac ;;
-esac
-"""
+SWITCH = Path(__file__).with_suffix(".switch").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)

@@ -185,23 +185,7 @@ def words_of(command: Command) -> list[list[str]]:
 
 
 LAB = Path("inventories/room7")
-_HOSTS = """\
-benches:
-  hosts:
-    bench01:
-      ansible_connection: local
-      ansible_python_interpreter: "{{ ansible_playbook_python }}"
-      storqual_kind: local
-      storqual_state_dir: "{{ inventory_dir }}/state"
-      storqual_adapters:
-        hba0:
-          model: files of this machine
-          drives:
-            - file: "{{ inventory_dir }}/state/targets/drive0"
-              size: 64MiB
-              paced: {iops: 400, bandwidth: 12MiB}
-              claim: true
-"""
+_HOSTS = Path(__file__).with_suffix(".hosts.yml").read_text(encoding="utf-8")
 _SUITE = """\
 name: %s
 description: Random reads of one file.
@@ -218,21 +202,7 @@ _AGAINST_BASELINE = "{metric: iops, against: baseline, required: true, margin: 3
 _LIMIT = "{metric: iops, against: absolute, min: 100, required: true}"
 _SUITES = {"adapter": _AGAINST_BASELINE, "qla1040-adapters": _LIMIT, "drive-settings": _LIMIT}
 _DROPS = ("in_field", "candidate", "build")
-_SSH = """\
-#!/bin/sh
-# the bench is this machine, whatever its name
-while :; do
-    case $1 in
-        -O) exit 0 ;;
-        -[oplFiS]) shift 2 ;;
-        -*) shift ;;
-        *) break ;;
-    esac
-done
-shift
-# as a login on a bench: without the programs of this environment
-PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin exec sh -c "$*"
-"""
+_SSH = Path(__file__).with_suffix(".ssh").read_text(encoding="utf-8")
 _PROGRAMS = {"ssh": _SSH, "dmesg": "#!/bin/sh\necho 'a bench without a fault'\n"}
 _BUDGET = "1m"
 """Hours would be spent where other programs keep this machine busy."""

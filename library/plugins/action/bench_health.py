@@ -28,9 +28,10 @@ from storqual.bench.health import (
     power_health,
     standing_health,
 )
-from storqual.bench.reboot import BOOTSTATUS, Boot, wait_for_boot, watchdog_fired
+from storqual.bench.reboot import Boot, wait_for_boot
 from storqual.bench.ssh_words import lasting_connection, refuse_held
 from storqual.turns.recovering_action import LOGIN_S, RecoveringAction
+from storqual_core.host.watchdog import FIRED, has_fired
 from storqual_core.kit.errors import StorqualError
 
 if TYPE_CHECKING:
@@ -62,12 +63,8 @@ class ActionModule(RecoveringAction):
         variables = task_vars or {}
         bench = str(variables.get("inventory_hostname", ""))
         if variables.get("storqual_kind") == "local":
-            return {
-                **result,
-                "changed": False,
-                "health": [],
-                "msg": "a local bench is this machine: nobody watches it",
-            }
+            why = "a local bench is this machine: nobody watches it"
+            return {**result, "changed": False, "health": [], "msg": why}
         proves = boolean(self._task.args.get("prove", False)) and not self._task.check_mode
         try:
             rows = self._standing(bench, variables)
@@ -133,7 +130,7 @@ class ActionModule(RecoveringAction):
         by_part = {row.part: row for row in rows}
         if by_part["watchdog"].works == "not tried":
             _, seconds, ended_by = self._die(bench, variables, FIRE)
-            fired = watchdog_fired(self._shell(BOOTSTATUS))
+            fired = has_fired(self._shell(FIRED))
             by_part["watchdog"] = fired_health(by_part["watchdog"], ended_by=ended_by, fired=fired, seconds=seconds)
         if all(by_part[part].works == "absent" for part in ("console", *_DUMPS)):
             return list(by_part.values())
@@ -153,14 +150,14 @@ class ActionModule(RecoveringAction):
 
     def _die(self, bench: str, variables: Mapping[str, Any], command: str) -> tuple[Boot, float, str]:
         """The boot after one that this command ends, the seconds that took, and what had to help."""
-        before, address = self._ask(), self._ssh_address()
+        before, address = self._before(bench, variables), self._ssh_address()
         if _TAKEN not in self._shell(f"{command} && echo {_TAKEN}"):
             raise StorqualError(f"{bench} did not take the command: {command}")
         with self._impatient(LOGIN_S):
             try:
                 boot, seconds = wait_for_boot(
                     lambda: self._ask_anew(address),
-                    before,
+                    before.boot,
                     limit_s=self._limit_s(),
                     poll_s=_POLL_S,
                     clock=time.monotonic,

@@ -12,8 +12,9 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.utils.display import Display
 
 from storqual.bench.follow import UnreachableError
-from storqual.bench.reboot import BOOTSTATUS, Boot, wait_for_boot, watchdog_fired
-from storqual.turns.recovering_action import LOGIN_S, RecoveringAction
+from storqual.bench.reboot import wait_for_boot
+from storqual.turns.recovering_action import LOGIN_S, Before, RecoveringAction
+from storqual_core.host.watchdog import FIRED, has_fired
 from storqual_core.kit.errors import StorqualError
 from storqual_core.kit.lease import LeaseLostError
 
@@ -38,7 +39,8 @@ class ActionModule(RecoveringAction):
     at first, and a login is begun only when its SSH server says its name), `settle_s` (90: seconds to wait for the
     end of the boot), `virtual_state` (a virtual bench's state folder on the control node), `recovery_limit_s` (900:
     for how long a bench that was given up is brought back), `reboot` (true; with false it is only asked for its boot,
-    and brought back where it does not answer). Returns `boot_id`, `previous_boot_id`, `kernel`,
+    and brought back where it does not answer, which is an event of `run`; `console` is where its console was after
+    the last batch). Returns `boot_id`, `previous_boot_id`, `kernel`,
     `seconds` (until it answered), `ended_by` (what ended a hang of the boot before; empty where nothing had to) and
     `system` (running, degraded or starting).
 
@@ -46,7 +48,9 @@ class ActionModule(RecoveringAction):
     pauses are a third of the time.
     """
 
-    _VALID_ARGS = frozenset({"connect_s", "limit_s", "reboot", "recovery_limit_s", "settle_s", "virtual_state"})
+    _VALID_ARGS = frozenset(
+        {"connect_s", "console", "limit_s", "reboot", "recovery_limit_s", "run", "settle_s", "virtual_state"}
+    )
     _supports_check_mode = True
     TRANSFERS_FILES = False
 
@@ -55,20 +59,15 @@ class ActionModule(RecoveringAction):
         arguments = self._task.args
         variables = task_vars or {}
         bench = str(variables.get("inventory_hostname", ""))
-        reboots = boolean(arguments.get("reboot", True))
+        reboots, limit_s = boolean(arguments.get("reboot", True)), float(arguments.get("limit_s", 300))
         if self._task.check_mode and reboots:
             return {**result, "changed": True, "msg": "the bench would be rebooted"}
         ended_by = ""
         try:
             before, seconds, ended_by = self._boot_now(bench, variables)
             if not reboots:
-                return {
-                    **result,
-                    "changed": False,
-                    "boot_id": before.boot_id,
-                    "seconds": seconds,
-                    "ended_by": ended_by,
-                }
+                now = {"boot_id": before.boot.boot_id, "seconds": seconds, "ended_by": ended_by}
+                return {**result, "changed": False, **now}
             with suppress(UnreachableError):
                 # the connection may be gone before the answer
                 self._shell(_REBOOT)
@@ -77,8 +76,8 @@ class ActionModule(RecoveringAction):
                 try:
                     boot, seconds = wait_for_boot(
                         partial(self._ask_anew, address),
-                        before,
-                        limit_s=float(arguments.get("limit_s", 300)),
+                        before.boot,
+                        limit_s=limit_s,
                         poll_s=_POLL_S,
                         show=self._teller(bench),
                         clock=time.monotonic,
@@ -87,8 +86,9 @@ class ActionModule(RecoveringAction):
                 except LeaseLostError:
                     raise
                 except StorqualError as problem:
-                    boot, seconds, ended_by = self._bring_back(*(bench, variables, before, str(problem)), hangs=True)
-            ended_by = ended_by or ("its watchdog" if watchdog_fired(self._shell(BOOTSTATUS)) else "")
+                    hang = (bench, variables, before, str(problem))
+                    boot, seconds, ended_by = self._bring_back(*hang, hangs=True, silent_s=limit_s)
+            ended_by = ended_by or ("its watchdog" if has_fired(self._shell(FIRED)) else "")
             system = self._shell(_SETTLE.format(seconds=float(arguments.get("settle_s", 90)))).split()
         except (StorqualError, UnreachableError) as problem:
             failure = {"msg": str(problem), "storqual_exit_code": problem.exit_code}
@@ -97,21 +97,22 @@ class ActionModule(RecoveringAction):
             **result,
             "changed": True,
             "boot_id": boot.boot_id,
-            "previous_boot_id": before.boot_id,
+            "previous_boot_id": before.boot.boot_id,
             "kernel": boot.kernel,
             "seconds": round(seconds, 1),
             "ended_by": ended_by,
             "system": system[-1] if system else "",
         }
 
-    def _boot_now(self, bench: str, variables: Mapping[str, Any]) -> tuple[Boot, float, str]:
-        """The boot that answers, of a bench that is brought back where none does. Raises StorqualError."""
+    def _boot_now(self, bench: str, variables: Mapping[str, Any]) -> tuple[Before, float, str]:
+        """What answers, of a bench that is brought back where nothing does. Raises StorqualError."""
         try:
-            return self._ask(), 0.0, ""
+            return self._before(bench, variables), 0.0, ""
         except UnreachableError as problem:
             if not self._may_bring_back():
                 raise
-            return self._bring_back(bench, variables, Boot("", ""), str(problem), hangs=False)
+            _, seconds, ended_by = self._bring_back_idle(bench, variables, str(problem))
+            return self._before(bench, variables), seconds, ended_by
 
     @staticmethod
     def _teller(bench: str) -> Any:

@@ -97,7 +97,10 @@ class ActionModule(BenchAction):
                 display.warning(f"{bench}: {wrong}")
             going_on = result.get("outcome") == "done" and not result.get("failed")
             batch = self._following(run, bench, batch) if going_on else None
-        return result
+        from storqual.console.console import console_of  # noqa: PLC0415 - what a module need not is not imported
+
+        console = console_of(bench, self._places())
+        return {**result, "console": console.mark() if console else 0}
 
     def cleanup(self, force: bool = False) -> None:
         """What ran counts where the bench went away after it: the next task brings it back."""

@@ -89,7 +89,11 @@ def _output(process: subprocess.Popen[bytes], greeting: bytes, end: float) -> It
         yield data
 
 
-class UnreachableError(StorqualError):
+class ConnectionLostError(StorqualError):
+    """The bench did not answer, or a command on it failed."""
+
+
+class UnreachableError(ConnectionLostError):
     """The bench does not answer right now; what it measures goes on."""
 
 
@@ -336,10 +340,6 @@ class Collector:
 _COMMAND_S = 60.0
 _OF_SSH = 255
 """The exit status of ssh itself."""
-
-
-class ConnectionLostError(StorqualError):
-    """The bench did not answer, or a command on it failed."""
 
 
 def putting(path: str) -> str:

@@ -7,13 +7,14 @@ Nothing is done to a bench whose watchdog is still due to fire.
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
 from storqual.base.text import telling_line
 from storqual.bench.follow import ConnectionLostError
 from storqual.bench.reboot import Boot
+from storqual_core.host.watchdog import Watch
 from storqual_core.kit.errors import StorqualError
 from storqual_core.kit.lease import LeaseLostError
 
@@ -30,9 +31,10 @@ _SIGN_S = 20.0
 _ASKED_S = 60.0
 """After so long the console of a bench without a watchdog is asked whether its kernel lives."""
 _BLIND_S = 120.0
-"""A lost network is waited for so long where neither a watchdog ends a hang nor a console tells one from it."""
-_SOFTWARE = "Software Watchdog"
-"""softdog ends neither a panic nor a processor that spins with interrupts off."""
+"""A lost network is waited for so long where neither a watchdog ends a hang nor a console tells one from it.
+
+An SSH server that says no word is waited for as long: a busy bench may take a minute for it.
+"""
 _SEEN = ("w", "l", "m")
 """Keys of sysrq that show: tasks that wait, what each processor does, memory."""
 _HELP, _LOUD, _CRASH, _RESTART = "h", "7", "c", "b"
@@ -65,21 +67,14 @@ PowerCycle = Callable[[str], PowerResult]
 
 
 @dataclass(frozen=True)
-class Watch:
-    """The watchdog that was armed; `timeout_s` is 0 where none was."""
-
-    identity: str = ""
-    timeout_s: float = 0.0
-
-
-@dataclass(frozen=True)
 class SilentBench:
     """A bench that stopped answering in boot `boot_id`, and what can be done to it.
 
     `hangs`: what it does hangs, though it may answer; else it is back as soon as it answers. `ask` gives the boot
     that answers within so many seconds, empty where none does. `trigger` writes keys to /proc/sysrq-trigger over SSH
     and gives the end of the kernel's log. `console_mark` is where the console was when the bench answered last.
-    `fired` is whether the watchdog says that it made the boot that answers. Nothing that ends what the bench does is
+    `fired` is whether the watchdog says that it made the boot that answers, `listens` whether the bench takes
+    connections for its SSH server, so that its network is not what is lost. Nothing that ends what the bench does is
     done before it has been silent for `spare_s` seconds: a network that was lost may come back. Where no watchdog of
     the hardware would end a hang meanwhile, it is spared only while its kernel answers at the console, or for two
     minutes. `nmi` sends an NMI. `boot_s` is how long it may take to boot.
@@ -91,8 +86,9 @@ class SilentBench:
     trigger: Callable[[str], str] | None = None
     console: ConsoleTyping | None = None
     console_mark: int = 0
-    watch: Watch = Watch()
+    watch: Watch = field(default_factory=Watch)
     fired: Callable[[], bool] | None = None
+    listens: Callable[[], bool] = lambda: False
     kdump: bool = False
     nmi: Callable[[], None] | None = None
     cycle_power: PowerCycle | None = None
@@ -137,25 +133,21 @@ def climb(
 
     `tell` gets each step when it is over. Raises nothing that a step raises.
     """
-    return _Ladder(bench, reason, silent_s, limit_s, tell, clock, sleep).climb()
+    return _Ladder(bench, reason, tell, clock, sleep, clock() - silent_s, clock() + limit_s).climb()
 
 
+@dataclass
 class _Ladder:
-    def __init__(
-        self,
-        bench: SilentBench,
-        reason: str,
-        silent_s: float,
-        limit_s: float,
-        tell: Callable[[LadderStep], None],
-        clock: Callable[[], float],
-        sleep: Callable[[float], None],
-    ) -> None:
-        self._bench, self._reason, self._tell = bench, reason, tell
-        self._clock, self._sleep = clock, sleep
-        self._fell_silent = clock() - silent_s
-        self._end = clock() + limit_s
-        self._mark = bench.console_mark
+    _bench: SilentBench
+    _reason: str
+    _tell: Callable[[LadderStep], None]
+    _clock: Callable[[], float]
+    _sleep: Callable[[float], None]
+    _fell_silent: float
+    _end: float
+
+    def __post_init__(self) -> None:
+        self._mark = self._bench.console_mark
 
     @property
     def _seconds(self) -> float:
@@ -175,11 +167,11 @@ class _Ladder:
         """The steps in their order; each gives the boot that answers after it, and a sentence."""
         bench = self._bench
         yield "ask", self._ask
-        if bench.hangs:
+        if bench.hangs and not self._panicked:
             yield "look", self._look
-        if bench.watch.timeout_s or bench.spare_s:
+        if bench.watch.timeout_s or bench.spare_s or self._panicked:
             yield "watchdog", self._await_watchdog
-        if not bench.hangs and self._kernel_lives is not False:
+        if not bench.hangs and self._kernel_lives is not False and not self._panicked:
             # a bench that may only be out of reach goes on with what it does, and is not disturbed before
             yield "look", self._look
         if (bench.console or bench.trigger) and self._kernel_lives is not False:
@@ -224,10 +216,9 @@ class _Ladder:
             return ""
         if step not in ("ask", "look", "watchdog", "wait"):
             return step
-        if self._panic:
-            return f"detector of the kernel: {telling_line(self._panic)}"
-        fired = self._bench.fired is not None and self._bench.fired()
-        return f"watchdog {self._bench.watch.identity}" if fired else ""
+        if self._bench.boot_id and self._bench.fired is not None and self._bench.fired():
+            return f"watchdog {self._bench.watch.identity}".strip()
+        return f"detector of the kernel: {telling_line(self._panic)}" if self._panic else ""
 
     def _other_boot(self, limit_s: float = _ANSWER_S) -> tuple[str, bool]:
         """The boot that the bench is back in, and whether any answers."""
@@ -291,7 +282,12 @@ class _Ladder:
     def _spared_s(self) -> float:
         """For how long nothing that ends what it does is done to a bench that may only be out of reach."""
         bench, watch = self._bench, self._bench.watch
-        if not bench.spare_s or (watch.timeout_s and watch.identity != _SOFTWARE):
+        if self._panicked:
+            # no network that was lost explains that
+            return 0.0
+        if bench.spare_s and self._seconds >= _BLIND_S and bench.listens():
+            return 0.0
+        if not bench.spare_s or watch.is_hardware:
             # what hangs is ended by its watchdog: what measures on is not disturbed by keys
             return bench.spare_s
         if self._kernel_lives is None and bench.console is not None and self._seconds >= _ASKED_S:
@@ -305,9 +301,11 @@ class _Ladder:
         return min(bench.spare_s, _BLIND_S)
 
     def _due_s(self) -> float:
-        """Until when the watchdog may have fired and the bench may boot; a console without a word shows no boot."""
+        """Until when watchdog or `panic=` may have fired and the bench may boot; a mute console shows no boot."""
         watch, bench = self._bench.watch, self._bench
-        fires_s = watch.timeout_s + _LATE_S if watch.timeout_s else 0.0
+        fires_s = watch.timeout_s + _LATE_S if watch.is_hardware or (watch.timeout_s and not self._panicked) else 0.0
+        if self._panicked and watch.panic_s:
+            fires_s = max(fires_s, watch.panic_s + _LATE_S)
         if self._seconds > fires_s + _SIGN_S and self._is_mute():
             return fires_s
         return fires_s + bench.boot_s if fires_s else 0.0
@@ -342,12 +340,20 @@ class _Ladder:
         boot = self._await(self._end - self._clock())
         return boot, f"it answers from boot {boot}" if boot else "nothing else can be done from here"
 
+    def _said(self) -> str | None:
+        """What the console has said in this step; None where there is none."""
+        with suppress(StorqualError):
+            return self._bench.console.text_since(self._mark) if self._bench.console else None
+        return None
+
     def _is_mute(self) -> bool:
-        """Whether there is a console, and it has said nothing in this step."""
-        try:
-            return self._bench.console is not None and not self._bench.console.text_since(self._mark).strip()
-        except StorqualError:
-            return False
+        text = self._said()
+        return text is not None and not text.strip()
+
+    @property
+    def _panicked(self) -> bool:
+        """Whether the console has shown a panic: to ask on over SSH, or by keys, shows no more."""
+        return bool(self._panic) or _PANIC in (self._said() or "")
 
     def _awaited(self, done: str) -> tuple[str, str]:
         boot = self._await(self._bench.boot_s, shown=True)

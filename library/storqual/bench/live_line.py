@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -90,33 +91,31 @@ def _state(path: Path) -> Iterator[dict[str, Any]]:
         json.dump(state, file)
 
 
+@dataclass(frozen=True)
 class Board:
     """One line of each bench at the end of a terminal; each bench is followed by a process of its own.
 
     `file` holds what is on the board. A line is cut at `columns`, because a wrapped one would be two.
     """
 
-    def __init__(
-        self, file: Path, bench: str, write: Write, columns: int, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._file = file
-        self._bench = bench
-        self._write = write
-        self._columns = columns
-        self._clock = clock
+    file: Path
+    bench: str
+    write: Write
+    columns: int
+    clock: Callable[[], float] = time.monotonic
 
     def show(self, text: str) -> None:
         """Put the bench's line on the board, and paint the board unless it was painted just now."""
-        with _state(self._file) as state:
-            new = self._bench not in state["lines"]
-            state["lines"][self._bench] = text[: self._columns - 1]
-            if not new and self._clock() - state["at"] < _AGAIN_S:
+        with _state(self.file) as state:
+            new = self.bench not in state["lines"]
+            state["lines"][self.bench] = text[: self.columns - 1]
+            if not new and self.clock() - state["at"] < _AGAIN_S:
                 return
             lines = [f"\r\x1b[2K{line}" for _, line in sorted(state["lines"].items())]
             up = _UP.format(state["painted"]) if state["painted"] else ""
-            state.update(painted=len(lines), at=self._clock())
+            state.update(painted=len(lines), at=self.clock())
             # with the file locked: boards reach the terminal in the order in which they were painted
-            self._write(up + "\n".join(lines), "\n")
+            self.write(up + "\n".join(lines), "\n")
 
     def close(self) -> None:
         """The line stays until the bench has another one."""

@@ -32,8 +32,8 @@ def parse_ssh_address(text: str) -> SshAddress | None:
     return SshAddress(host, int(port)) if host and port.isdecimal() and port.isascii() else None
 
 
-def ssh_answers(address: SshAddress, limit_s: float) -> bool:
-    """Whether an SSH server says its name there within `limit_s` seconds.
+def ssh_answers(address: SshAddress, limit_s: float, *, greets: bool = True) -> bool:
+    """Whether an SSH server says its name there within `limit_s` seconds; else, whether a connection is taken.
 
     A listening port is not enough: QEMU's user network and some firewalls accept a connection for a host that is
     still booting.
@@ -41,7 +41,7 @@ def ssh_answers(address: SshAddress, limit_s: float) -> bool:
     try:
         with socket.create_connection((address.host, address.port), timeout=limit_s) as connection:
             connection.settimeout(limit_s)
-            return connection.recv(len(_BANNER)) == _BANNER
+            return not greets or connection.recv(len(_BANNER)) == _BANNER
     except OSError:
         return False
 
@@ -64,17 +64,6 @@ def parse_boot(text: str) -> Boot:
     if len(lines) != 2 or len(lines[0]) != 36:
         raise StorqualError(f"the bench answered {text[:80]!r} when it was asked for its boot id")
     return Boot(*lines)
-
-
-BOOTSTATUS = "cat /sys/class/watchdog/watchdog0/bootstatus 2>/dev/null || echo 0"
-_BY_WATCHDOG = 0x20
-"""WDIOF_CARDRESET of the kernel's watchdog interface."""
-
-
-def watchdog_fired(status: str) -> bool:
-    """Whether the watchdog made the boot that gives this answer to BOOTSTATUS; not every driver of one says so."""
-    number = status.strip()
-    return number.isascii() and number.isdecimal() and bool(int(number) & _BY_WATCHDOG)
 
 
 def wait_for_boot(

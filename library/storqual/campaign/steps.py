@@ -63,9 +63,9 @@ def _follow(progress: CampaignProgress, event: Event) -> None:
             if event.fields.get("ends_session"):
                 progress.lost.setdefault(session, f"after {event.text('turn')} the bench is set up again")
         case "bench_hung":
-            # the point is not tried again, which bounds it
             progress.hung.append((batch, event.text("turn")))
-            progress.bounded.add(session)
+            # the point is not tried again, which bounds it
+            progress.bounded |= {session} if event.text("turn") else set()
         case "provision_failed":
             progress.halt = f"session {session} could not be provisioned: {event.text('reason')}"
         case "resumed":

@@ -65,8 +65,7 @@ def run_streamed(path: Path, batch: str, bench: BenchHere, *, say: Callable[[str
         finally:
             # whatever is next, on this batch's bench nothing is left of it
             if answers:
-                last = Hung.of(planned, planned["turns"][-1])
-                ensure_answer(path, bench, last, console_mark=console, say=say)
+                ensure_answer(path, bench, console_mark=console, say=say)
                 settle(bench.connection, bench.state_dir, bench.virtual, say=say)
 
 

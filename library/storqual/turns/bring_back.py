@@ -2,24 +2,30 @@
 """A bench that stopped answering under a turn or a batch, brought back without hands; each step is in the run."""
 
 import shlex
+import socket
+import subprocess
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from storqual.base import child
 from storqual.base.text import terminal_text
 from storqual.bench.follow import Connection, ConnectionLostError
-from storqual.bench.ladder import LIMIT_S, ConsoleTyping, LadderStep, PowerCycle, Recovery, SilentBench, Watch, climb
-from storqual.bench.reboot import BOOTSTATUS, Boot, watchdog_fired
+from storqual.bench.ladder import LIMIT_S, ConsoleTyping, LadderStep, PowerCycle, Recovery, SilentBench, climb
+from storqual.bench.reboot import Boot, parse_ssh_address, ssh_answers
 from storqual.console.console import Console, console_of
 from storqual.console.guest_console import VirtualConsole
 from storqual.power.cycling import BenchPower, cycle_bench
-from storqual.run import Run, append_event, read_run
+from storqual.run import Run, append_event, read_batch, read_run
 from storqual.run.records import Event
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_cycle, power_state, reset
+from storqual.virtual_bench.qmp import converse
+from storqual_core.host.watchdog import FIRED, Watch, has_fired
 from storqual_core.kit.lease import OutOfServiceError
 
 WATCHDOG = "boot.watchdog"
@@ -28,15 +34,15 @@ SPARE_S = 360.0
 """A network that was lost is waited for so long before anything is done to a bench."""
 _SHOWN_LINES = 400
 _TRIGGER_S = 30.0
-_ANSWER_S = 20.0
+_ANSWER_S, _SHAKE_S = 20.0, 2.0
 _LOADED = "loaded"
-_TRIES_S = 120.0
-"""Beyond the limit of hung tasks: a kernel sends a command six times, for 30 s each, before it gives up."""
+_TRIES_S = 80.0
+"""Beyond the limit of hung tasks, 120 s or more: a kernel sends a command six times, for 30 s each."""
 
 
 @dataclass(frozen=True)
 class Hung:
-    """What hung where: the session and arm, its batch, and the turn where it is known."""
+    """What hung where: the session and arm, its batch if any, and the turn where it is known."""
 
     session: str
     arm: str
@@ -48,8 +54,8 @@ class Hung:
         return cls(str(batch["session"]), str(turn["arm"]), str(batch["block"]), str(turn["id"]))
 
     def fields(self) -> dict[str, str]:
-        named = {"session": self.session, "arm": self.arm, "block": self.block}
-        return {**named, "turn": self.turn} if self.turn else named
+        named = {"session": self.session, "arm": self.arm, "block": self.block, "turn": self.turn}
+        return {name: value for name, value in named.items() if value}
 
 
 _LONGER_OFF_S = 60.0
@@ -149,31 +155,62 @@ def still_limit_s(run: Run, bench: str) -> float:
     return _TRIES_S + max((float(spec.get("hung_task_s") or 0.0) for spec in specs), default=0.0)
 
 
-def _started(run: Run, bench: str, session: str) -> Event | None:
-    kind = "session_started"
-    return next((e for e in run.events if (e.kind, e.bench, e.text("session")) == (kind, bench, session)), None)
+def _started(run: Run, bench: str, session: str = "") -> Event | None:
+    """The start of a session; without one, of the last one."""
+    starts = (event for event in reversed(run.events) if (event.kind, event.bench) == ("session_started", bench))
+    return next((event for event in starts if session in ("", event.text("session"))), None)
+
+
+def hung_between(run: Run, bench: str) -> tuple[Hung, str] | None:
+    """Where a bench belongs that hangs while no turn is under way, and the boot it was in: to what it did last.
+
+    That is the last batch of its last session, or the start of that. None before the first one.
+    """
+    start = _started(run, bench)
+    if start is None:
+        return None
+    session, boot = start.text("session"), start.text("boot_id")
+    ends = (e.text("block") for e in reversed(run.events) if e.kind == "block_finished" and e.bench == bench)
+    batch = next((read_batch(run.path, block) for block in ends), None)
+    if batch and batch["session"] == session:
+        return Hung(session, str(batch["turns"][-1]["arm"]), str(batch["block"])), boot
+    return Hung(session, start.text("arm"), ""), boot
 
 
 def armed_watch(run: Run, bench: str, session: str) -> Watch:
     """The watchdog that was armed when the session was started."""
     event = _started(run, bench, session)
-    for setting in () if event is None else (event.fields.get("provisioned") or {}).get("settings") or ():
-        identity, _, seconds = str(setting.get("read_back") or "").rpartition(", ")
-        number = seconds.partition(" ")[0]
-        if setting.get("name") == WATCHDOG and number.isascii() and number.isdecimal():
-            return Watch(identity, float(number))
-    return Watch()
+    settings = () if event is None else (event.fields.get("provisioned") or {}).get("settings") or ()
+    armed = (str(setting.get("read_back") or "") for setting in settings if setting.get("name") == WATCHDOG)
+    return Watch.of_setting(next(armed, ""))
 
 
-def ensure_answer(path: Path, bench: BenchHere, hung: Hung, *, console_mark: int, say: Callable[[str], None]) -> None:
-    """Bring the bench back where it does not answer after its turns began. Raises OutOfServiceError."""
+def ensure_answer(path: Path, bench: BenchHere, *, console_mark: int, say: Callable[[str], None]) -> None:
+    """Bring the bench back where it does not answer after its turns. Raises OutOfServiceError."""
     try:
         bench.connection.run("true", limit_s=_ANSWER_S)
     except ConnectionLostError as problem:
-        event = _started(read_run(path), bench.name, hung.session)
-        boot = "" if event is None else event.text("boot_id")
+        hung, boot = hung_between(read_run(path), bench.name) or (None, "")
         why = str(problem)
         bring_back(path, bench, hung, boot=boot, hangs=False, reason=why, console_mark=console_mark, say=say)
+
+
+def _listens(bench: BenchHere) -> bool:
+    """Whether the bench's kernel takes connections, though SSH does not answer: QEMU takes those of a virtual one."""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        if bench.virtual is None:
+            ssh, *words = bench.connection.words("true")
+            shown = child.run([ssh, "-G", *words], capture_output=True, text=True, timeout=_ANSWER_S)
+            address = parse_ssh_address(shown.stdout)
+            return address is not None and ssh_answers(address, _SHAKE_S, greets=False)
+        state = power_state(bench.virtual)
+        if state is not None:
+            ask = {"command-line": "info usernet"}
+            with socket.create_connection(("127.0.0.1", state.port), timeout=_SHAKE_S):
+                time.sleep(_SHAKE_S)
+                shown = converse(Path(state.monitor), lambda monitor: monitor.ask("human-monitor-command", ask))
+            return "SYN_SENT" not in str(shown)
+    return False
 
 
 def _has_crash_kernel(run: Run, bench: str) -> bool:
@@ -182,25 +219,28 @@ def _has_crash_kernel(run: Run, bench: str) -> bool:
 
 
 def bring_back(
-    path: Path,
+    path: Path | None,
     bench: BenchHere,
-    hung: Hung,
+    hung: Hung | None,
     *,
     boot: str,
     hangs: bool,
     reason: str,
     silent_s: float = 0.0,
     console_mark: int,
+    watch: Watch | None = None,
     say: Callable[[str], None] = lambda _line: None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Recovery:
     """Bring the bench back from what hung in `boot`; see `climb` and `SilentBench`.
 
-    Every step becomes an event of the run, and a hang that something had to end another one. Raises
-    OutOfServiceError when the bench stays away.
+    Every step becomes an event of the run, if any, and a hang that something had to end another one. `watch` is what
+    was armed, where the session in `hung` does not say it. Raises OutOfServiceError when the bench stays away.
     """
-    run, connection = read_run(path), bench.connection
+    run, connection = read_run(path) if path and hung else None, bench.connection
+    where = {"bench": bench.name, **(hung.fields() if hung else {})}
+    watch = watch or (armed_watch(run, bench.name, hung.session) if run and hung else Watch())
     bench.means.ensure()
 
     def ask(limit_s: float) -> str:
@@ -216,17 +256,19 @@ def bring_back(
         return connection.run(f"{keys}; dmesg | tail -n {_SHOWN_LINES}", limit_s=_TRIGGER_S)
 
     def fired() -> bool:
-        try:
-            return watchdog_fired(connection.run(BOOTSTATUS, limit_s=_ANSWER_S))
-        except ConnectionLostError:
-            return False
+        with suppress(ConnectionLostError):
+            return has_fired(connection.run(FIRED, limit_s=_ANSWER_S))
+        return False
 
     def tell(step: LadderStep) -> None:
         bench.means.ensure()
-        fields: dict[str, Any] = {"bench": bench.name, **hung.fields(), "step": step.name}
-        fields |= {"seconds": step.seconds, "text": step.text}
-        append_event(path, "recovery_step", {**fields, **({"evidence": step.evidence} if step.evidence else {})})
-        say(terminal_text(f"{bench.name}: {step.name} after {step.seconds:.0f} s: {step.text}"))
+        fields: dict[str, Any] = {**where, "step": step.name, "seconds": step.seconds, "text": step.text}
+        shown = {"evidence": step.evidence} if step.evidence else {}
+        if run:
+            append_event(run.path, "recovery_step", {**fields, **shown})
+        lines = () if run else step.evidence.splitlines()
+        for line in (f"{bench.name}: {step.name} after {step.seconds:.0f} s: {step.text}", *lines):
+            say(terminal_text(line))
 
     cycle_power, cycle_longer = bench.means.cycles(boot, run=path, say=lambda line: say(terminal_text(line)))
     silent = SilentBench(
@@ -237,9 +279,10 @@ def bring_back(
         trigger=trigger if connection.remote else None,
         console=console_of(bench.name, bench.virtual),
         console_mark=console_mark,
-        watch=armed_watch(run, bench.name, hung.session),
+        watch=watch,
         fired=fired,
-        kdump=_has_crash_kernel(run, bench.name),
+        listens=partial(_listens, bench) if bench.virtual or isinstance(connection, Connection) else lambda: False,
+        kdump=run is not None and _has_crash_kernel(run, bench.name),
         nmi=bench.means.nmi,
         cycle_power=cycle_power,
         cycle_longer=cycle_longer,
@@ -247,12 +290,12 @@ def bring_back(
     )
     limit_s = bench.means.limit_s
     recovery = climb(silent, reason, silent_s=silent_s, limit_s=limit_s, tell=tell, clock=clock, sleep=sleep)
-    if recovery.ended_by or not recovery.boot_id:
+    if run and (recovery.ended_by or not recovery.boot_id):
         ended = {"ended_by": recovery.ended_by, "seconds": round(recovery.seconds, 1), "text": reason}
-        append_event(path, "bench_hung", {"bench": bench.name, **hung.fields(), **ended})
+        append_event(run.path, "bench_hung", {**where, **ended})
     connection.cut()
-    if not recovery.boot_id:
-        why = f"{reason}, and nothing brought it back within {recovery.seconds:.0f} s"
-        bench.means.put_out(why)
-        raise OutOfServiceError(f"{bench.name} is out of service: {why}")
-    return recovery
+    if recovery.boot_id:
+        return recovery
+    why = f"{reason}, and nothing brought it back within {recovery.seconds:.0f} s"
+    bench.means.put_out(why)
+    raise OutOfServiceError(f"{bench.name} is out of service: {why}")

@@ -8,7 +8,6 @@ the configuration is written, and taken back with all that came of it.
 import shlex
 import time
 from collections.abc import Mapping
-from math import inf
 from typing import Any
 
 from storqual.bench.follow import Connection
@@ -16,60 +15,12 @@ from storqual.turns.needed_packages import install_package
 from storqual_core.host.identity import names_namespace
 from storqual_core.kit.errors import ToolError
 from storqual_core.tools.dmsetup import parse_status
+from storqual_core.turns.multipath_configuration import ASK_TIMERS, MARK, configuration
 
 _PACKAGE = "multipath-tools"
 _FILE = "/etc/multipath.conf"
-_MARK = "# written by storqual for its trials, and taken back after them; multipathd was"
 _LIMIT_S = 90.0
 _LOOK_S = 0.2
-_CONFIGURATION = """\
-{mark} {state}
-defaults {{
-    user_friendly_names no
-    find_multipaths yes
-    polling_interval 1
-    max_polling_interval 2
-}}
-overrides {{
-    # all paths that the target rates alike carry the load, the best first; an error for which no path is left reaches
-    # who asked
-    path_grouping_policy group_by_prio
-    failback immediate
-    no_path_retry fail
-{timers}}}
-blacklist {{
-    wwid ".*"
-}}
-blacklist_exceptions {{
-    wwid "^({wwids})$"
-}}
-"""
-
-
-_ASK_TIMERS = (
-    "grep -Hs '' /sys/class/fc_remote_ports/*/fast_io_fail_tmo /sys/class/iscsi_session/*/recovery_tmo || true"
-)
-_PROTOCOLS = {"fast_io_fail_tmo": "scsi:fcp", "recovery_tmo": "scsi:iscsi"}
-_TIMER = """\
-    protocol {{
-        type "{protocol}"
-        fast_io_fail_tmo {value}
-    }}
-"""
-
-
-def _timers(lines: str) -> str:
-    """What keeps the timers as they are, which a drop may have set: the daemon would set its own.
-
-    It knows one for all ports of a protocol; of several the shortest, so that nothing waits longer than declared.
-    """
-    known: dict[str, list[float]] = {}
-    for path, _, value in (line.rpartition(":") for line in lines.splitlines()):
-        known.setdefault(_PROTOCOLS[path.rpartition("/")[2]], []).append(inf if value == "off" else float(value))
-    shortest = {name: min(values) for name, values in known.items()}
-    return "".join(
-        _TIMER.format(protocol=name, value="off" if value == inf else int(value)) for name, value in shortest.items()
-    )
 
 
 def paths_of(adapters: Mapping[str, Any]) -> dict[str, int]:
@@ -125,9 +76,7 @@ def make_maps(connection: Connection, drives: Mapping[str, int], state_dir: str,
         # known to the disk before anything rests on it: a bench that is reset would find an empty file
         connection.run(
             f"cat > {_FILE}.part && sync {_FILE}.part && mv {_FILE}.part {_FILE} && sync /etc",
-            data=_CONFIGURATION.format(
-                mark=_MARK, state=state, wwids=wwids, timers=_timers(connection.run(_ASK_TIMERS))
-            ).encode(),
+            data=configuration(state, wwids, connection.run(ASK_TIMERS)).encode(),
         )
     if connection.run(OURS).strip():
         version = install_package(connection, _PACKAGE, state_dir, virtual=virtual)
@@ -154,7 +103,7 @@ def take_maps_apart(connection: Connection) -> list[str]:
 
 
 _OWN = f"test -e {_FILE} || grep -qs '^mpath-' /sys/class/block/dm-*/dm/uuid && echo own || echo none"
-OURS = f"grep -s {shlex.quote('^' + _MARK)} {_FILE} || true"
+OURS = f"grep -s {shlex.quote('^' + MARK)} {_FILE} || true"
 _FLUSH = """\
 for file in $(grep -ls '^mpath-' /sys/class/block/dm-*/dm/uuid); do
     name=$(cat "${file%uuid}name")

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
@@ -17,21 +19,52 @@ from ansible.utils.display import Display
 from storqual.base import child
 from storqual.base.text import terminal_text
 from storqual.bench.bench_action import lease_of_task, run_on_bench
-from storqual.bench.follow import ConnectionLostError, UnreachableError
+from storqual.bench.follow import UnreachableError
 from storqual.bench.lease import LOST, Keeper, fence, lost, put_out
 from storqual.bench.reboot import QUESTION, Boot, SshAddress, parse_boot, parse_ssh_address, ssh_answers
+from storqual_core.host.watchdog import ARMED, Watch, parse_armed
 from storqual_core.kit.errors import StorqualError
-from storqual_core.kit.lease import LeaseLostError, OutOfServiceError
+from storqual_core.kit.lease import LeaseLostError
 
 if TYPE_CHECKING:
+    from storqual.bench.follow import Connection
+    from storqual.turns.bring_back import Hung
     from storqual.virtual_bench.places import BenchPlaces
 
 LOGIN_S = 20.0
 """In a boot that is still busy a login takes a multiple of its later time; given up early, it would begin anew."""
 _KNOCK_S = 2.0
 _RECOVERY_S = 900.0
+_UNKNOWN = Boot("", "")
 
 display = Display()
+
+
+@dataclass(frozen=True)
+class Before:
+    """A bench before something by which it may hang: its boot, what ends a hang there, where its console was."""
+
+    boot: Boot
+    watch: Watch = field(default_factory=Watch)
+    mark: int = 0
+
+
+class _AnsibleLine:
+    """Ansible's connection as a bench is asked by it that is brought back: a new one each time."""
+
+    def __init__(self, action: RecoveringAction) -> None:
+        self._action, self.remote = action, action._connection.transport != "local"  # noqa: SLF001 - of this file
+
+    def boot_id(self, *, limit_s: float) -> str:  # noqa: ARG002 - Ansible's own limits count
+        # a bench whose power was cycled may have another address
+        return self._action._ask_anew(self._action._ssh_address()).boot_id  # noqa: SLF001 - as above
+
+    def run(self, command: str, *, limit_s: float) -> str:  # noqa: ARG002 - as above
+        return self._action._shell(command)  # noqa: SLF001 - as above
+
+    def cut(self) -> None:
+        with suppress(AnsibleConnectionFailure):
+            self._action._connection.reset()  # noqa: SLF001 - as above
 
 
 class RecoveringAction(ActionBase):
@@ -48,9 +81,9 @@ class RecoveringAction(ActionBase):
             return dict(super()._execute_module(*given, **named))
         variables: Mapping[str, Any] = named.get("task_vars") or {}
         bench = str(variables.get("inventory_hostname", ""))
-        before, reason = Boot("", ""), ""
+        before, reason = Before(_UNKNOWN, mark=self._mark(bench, variables)), ""
         try:
-            before = self._ask()
+            before = self._before(bench, variables)
         except UnreachableError as problem:
             reason = self._loss(problem)
         except LeaseLostError as problem:
@@ -63,7 +96,7 @@ class RecoveringAction(ActionBase):
             reason = self._loss(problem)
         try:
             after, seconds, ended_by = self._bring_back(bench, variables, before, reason, hangs=False)
-            if self.calls_again or not before.boot_id or after.boot_id == before.boot_id:
+            if self.calls_again or after.boot_id == before.boot.boot_id or not before.boot.boot_id:
                 return dict(super()._execute_module(*given, **named))
         except (StorqualError, AnsibleConnectionFailure) as problem:
             code = problem.exit_code if isinstance(problem, StorqualError) else 2
@@ -91,13 +124,20 @@ class RecoveringAction(ActionBase):
             self._connection.set_option("reconnection_retries", former)
 
     def _bring_back(
-        self, bench: str, variables: Mapping[str, Any], before: Boot, reason: str, *, hangs: bool
+        self,
+        bench: str,
+        variables: Mapping[str, Any],
+        before: Before,
+        reason: str,
+        *,
+        hangs: bool,
+        silent_s: float = 0.0,
+        run: Path | None = None,
+        hung: Hung | None = None,
     ) -> tuple[Boot, float, str]:
         """The boot of a bench that did not come back, the seconds that took, what ended it. Raises StorqualError."""
-        from storqual.bench.ladder import LadderStep, SilentBench, climb  # noqa: PLC0415 - what a boot needs not is not imported
-        from storqual.console.console import console_of  # noqa: PLC0415 - as above
-        from storqual.power.inventory_entry import power_of_bench  # noqa: PLC0415 - as above
-        from storqual.turns.bring_back import SPARE_S, means_of  # noqa: PLC0415 - as above
+        from storqual.power.inventory_entry import power_of_bench  # noqa: PLC0415 - what a boot needs not is not imported
+        from storqual.turns.bring_back import BenchHere, bring_back, means_of  # noqa: PLC0415 - as above
 
         places = self._places(variables)
         address = str(self._play_context.remote_addr)
@@ -105,51 +145,53 @@ class RecoveringAction(ActionBase):
         limit_s = variables.get("campaign_recovery_limit_s", _RECOVERY_S)
         limit_s = float(self._task.args.get("recovery_limit_s") or self._templar.template(limit_s))
         means = means_of(places, limit_s, power, ensure=Keeper(lease_of_task(self), bench).ensure)
-        means.ensure()
-        console = console_of(bench, places)
-
-        def say(line: str) -> None:
-            display.display(terminal_text(line))
-
-        cycle_power, cycle_longer = means.cycles(before.boot_id, run=None, say=say)
-
-        def ask(_limit_s: float) -> str:
-            # a bench whose power was cycled may have another address
-            with suppress(UnreachableError):
-                return self._ask_anew(self._ssh_address()).boot_id
-            return ""
-
-        def trigger(letters: str) -> str:
-            keys = "; ".join(f"echo {letter} > /proc/sysrq-trigger" for letter in letters)
-            try:
-                return self._shell(f"{keys}; dmesg | tail -n 400")
-            except UnreachableError as problem:
-                raise ConnectionLostError(str(problem)) from problem
-
-        silent = SilentBench(
-            boot_id=before.boot_id,
-            ask=ask,
-            hangs=hangs,
-            trigger=None if self._connection.transport == "local" else trigger,
-            console=console,
-            console_mark=console.mark() if console else 0,
-            cycle_power=cycle_power,
-            cycle_longer=cycle_longer,
-            nmi=means.nmi,
-            spare_s=0.0 if hangs else SPARE_S,
+        folder = f"{places.state}/lease" if places else ""
+        here = BenchHere(
+            *(bench, cast("Connection", _AnsibleLine(self)), "", "", "", places),
+            replace(means, put_out=partial(put_out, bench, folder=folder)),
         )
-
-        def tell(step: LadderStep) -> None:
-            means.ensure()
-            say("\n".join(filter(None, (f"{bench}: {step.name}: {step.text}", step.evidence))))
-
-        recovery = climb(silent, reason, limit_s=means.limit_s, tell=tell, clock=time.monotonic, sleep=time.sleep)
-        if not recovery.boot_id:
-            why = f"{reason}; nothing brought it back within {recovery.seconds:.0f} s more"
-            put_out(bench, why, f"{places.state}/lease" if places else "")
-            raise OutOfServiceError(f"{bench} is out of service: {why}")
-        display.warning(f"{bench}: {reason}; ended by {recovery.ended_by or 'itself'}")
+        recovery = bring_back(
+            run,
+            here,
+            hung,
+            boot=before.boot.boot_id,
+            hangs=hangs,
+            reason=reason,
+            silent_s=silent_s,
+            console_mark=before.mark,
+            watch=before.watch,
+            say=display.display,
+        )
+        display.warning(terminal_text(f"{bench}: {reason}; ended by {recovery.ended_by or 'itself'}"))
         return self._ask(), recovery.seconds, recovery.ended_by
+
+    def _bring_back_idle(self, bench: str, variables: Mapping[str, Any], reason: str) -> tuple[Boot, float, str]:
+        """Likewise, of a bench that stopped answering while nothing was done to it: what it did last may be why."""
+        from storqual.run import read_run  # noqa: PLC0415 - as above
+        from storqual.turns.bring_back import armed_watch, hung_between  # noqa: PLC0415 - as above
+
+        path = self._task.args.get("run")
+        run = read_run(Path(str(path))) if path else None
+        last = hung_between(run, bench) if run else None
+        mark = int(self._task.args.get("console") or self._mark(bench, variables))
+        if run is None or last is None:
+            return self._bring_back(bench, variables, Before(_UNKNOWN, mark=mark), reason, hangs=False)
+        hung, boot = last
+        before = Before(Boot(boot, ""), armed_watch(run, bench, hung.session), mark)
+        return self._bring_back(bench, variables, before, reason, hangs=False, run=run.path, hung=hung)
+
+    def _before(self, bench: str, variables: Mapping[str, Any]) -> Before:
+        """Raises UnreachableError, StorqualError."""
+        lines = self._shell(f"{QUESTION} && {ARMED}").splitlines()
+        armed = parse_armed(" ".join(lines[2:]))
+        return Before(parse_boot("\n".join(lines[:2])), armed, self._mark(bench, variables))
+
+    def _mark(self, bench: str, variables: Mapping[str, Any]) -> int:
+        """Where the console of the bench ends now; 0 where none is kept."""
+        from storqual.console.console import console_of  # noqa: PLC0415 - as above
+
+        console = console_of(bench, self._places(variables))
+        return console.mark() if console else 0
 
     def _places(self, variables: Mapping[str, Any]) -> BenchPlaces | None:
         """Where a virtual bench has its console and switch; None for any other."""
@@ -174,15 +216,13 @@ class RecoveringAction(ActionBase):
 
     def _ssh_address(self) -> SshAddress | None:
         """Where this connection's SSH would knock; None when it is not OpenSSH or goes through another host."""
-        options: dict[str, Any] = {}
-        for name in ("ssh_executable", "host", "port", "ssh_args", "ssh_common_args", "ssh_extra_args"):
-            try:
-                options[name] = self._connection.get_option(name)
-            except KeyError:
-                return None
+        words = ("ssh_args", "ssh_common_args", "ssh_extra_args")
+        try:
+            options = {name: self._connection.get_option(name) for name in ("ssh_executable", "host", "port", *words)}
+        except KeyError:
+            return None
         argv = [str(options["ssh_executable"])]
-        for name in ("ssh_args", "ssh_common_args", "ssh_extra_args"):
-            argv += shlex.split(str(options[name] or ""))
+        argv += (word for name in words for word in shlex.split(str(options[name] or "")))
         argv += ["-p", str(options["port"])] if options["port"] else []
         try:
             answer = child.run([*argv, "-G", str(options["host"])], capture_output=True, text=True, timeout=LOGIN_S)

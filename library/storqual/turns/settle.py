@@ -19,41 +19,12 @@ from storqual.turns.paths import OURS, take_maps_apart
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import guests, start_targets
 from storqual.virtual_bench.qmp import converse
-from storqual_core.turns.bench_faults import MEMORY
-from storqual_core.turns.drive_faults import LAYER, RULES_MEMORY
+from storqual_core.turns.left_behind import PUT_RIGHT, SCAN, scripts
 
 _ANSWER_S = 600.0
 _FREE_S = 900.0
 _ASK_S = 20.0
 _AGAIN_S = 2.0
-_SCAN = (
-    "for file in /sys/class/scsi_host/host*/scan; do echo '- - -' > $file; done; "
-    "for file in /sys/block/sd*/device/rescan; do echo 1 > $file; done; true"
-)
-_LAYERS = f"""\
-for file in $(grep -ls '^{LAYER}' /sys/class/block/dm-*/dm/name); do
-    name=$(cat "$file")
-    dmsetup remove --retry "$name" >&2 && echo "$name" || exit 1
-done"""
-_SWITCHED_OFF = f"""\
-file=%s/{MEMORY}
-[ ! -s "$file" ] || {{
-    while read -r value path; do echo "$value" > "$path" && echo "$path" || exit 1; done < "$file"
-    rm "$file"
-}}"""
-
-# a rule that is gone already cannot be taken away once more
-_RULES = f"""\
-[ ! -s {RULES_MEMORY} ] || {{
-    while read -r path value; do echo "$value" > "$path" && echo "$path" || true; done 2>/dev/null < {RULES_MEMORY}
-    rm {RULES_MEMORY}
-}}"""
-
-_PUT_RIGHT = (
-    "between a load and its drive, and was removed",
-    "switched off, and was switched on again",
-    "changed by rules of scsi_debug, and was restored",
-)
 _END = "--storqual--"
 
 
@@ -77,7 +48,7 @@ def settle(connection: Connection, state_dir: str, places: BenchPlaces | None, *
             say(f"{connection.host}: waiting until what runs there has ended")
         notice = True
     maps, *changed = left
-    for names, change in zip(changed, _PUT_RIGHT, strict=True):
+    for names, change in zip(changed, PUT_RIGHT, strict=True):
         for name in dict.fromkeys(names.split()):
             say(f"{connection.host}: {name} was left {change}")
     for sentence in take_maps_apart(connection) if maps.strip() else ():
@@ -92,19 +63,18 @@ def settle(connection: Connection, state_dir: str, places: BenchPlaces | None, *
     for sentence in put_right:
         say(f"{connection.host}: {sentence}")
     if put_right:
-        connection.run(_SCAN)
+        connection.run(SCAN)
 
 
 def _left(connection: Connection, state_dir: str, say: Callable[[str], None]) -> list[str]:
-    """What is there of our multipath configuration, then what was put right of each of `_PUT_RIGHT`.
+    """What is there of our multipath configuration, then what was put right of each of `PUT_RIGHT`.
 
     Nothing where somebody holds the bench; where the connection is lost meanwhile, the bench is waited for. Asked in
     one command: each takes half a second on a slow bench, and this is asked after every batch.
     """
     lock = shlex.quote(f"{state_dir}/lock")
     command = f"test ! -e {lock} || flock -w {_ASK_S:g} {lock} true || exit 0\n"
-    scripts = (OURS, _LAYERS, _SWITCHED_OFF % shlex.quote(state_dir), _RULES)
-    command += "".join(f"{{\n{script}\n}} || exit 1\necho {_END}\n" for script in scripts)
+    command += "".join(f"{{\n{script}\n}} || exit 1\necho {_END}\n" for script in (OURS, *scripts(state_dir)))
     try:
         status, output = connection.call(command, limit_s=_ASK_S * 4)
     except ConnectionLostError:

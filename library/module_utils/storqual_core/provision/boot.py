@@ -20,7 +20,7 @@ from typing import Any, Collection, Iterator, Mapping, Protocol, Sequence
 
 from ..host.block_stack import below, whole_disk
 from ..host.in_use import parse_mountinfo
-from ..host.watchdog import has_hardware, read_watchdogs
+from ..host.watchdog import CHECK_S, has_hardware, read_watchdogs
 from ..kit.command import Runner
 from ..kit.durable import copy_file, fsync_folder
 from ..kit.errors import ToolError
@@ -136,6 +136,7 @@ def hang_words(release: str, hung_task_s: int, *, hardware_watchdog: bool, nmi: 
         words.append("hung_task_panic=1")
     if sets:
         words.append(f"sysctl.kernel.hung_task_timeout_secs={hung_task_s}")
+        words.append(f"sysctl.kernel.hung_task_check_interval_secs={CHECK_S}")
     return words
 
 

@@ -18,6 +18,7 @@ from typing import Any, Callable, Collection, ContextManager, Iterator, Mapping,
 from ..guard.claims import claims_of_adapters
 from ..host.counters import adapter_vectors, interrupts_by_cpu
 from ..host.reach import AdapterFunction, drives_of_function, find_adapters
+from ..host.watchdog import CHECK_S
 from ..kit.command import Runner, run
 from ..kit.errors import MissingToolError, ToolError
 from ..kit.lock import read_saved
@@ -65,7 +66,7 @@ def detectors(hung_task_s: int) -> Mapping[str, int]:
     """The kernel's variables, in the order of writing, with which one that was booted as ever ends its own hangs."""
     panics = ("panic_on_oops", "softlockup_panic", "hardlockup_panic")
     # the limit before what it causes
-    hung = {"hung_task_timeout_secs": hung_task_s, "hung_task_panic": 1}
+    hung = {"hung_task_timeout_secs": hung_task_s, "hung_task_check_interval_secs": CHECK_S, "hung_task_panic": 1}
     return {"panic": 10, **dict.fromkeys(panics, 1), **hung, "sysrq": 1, "unknown_nmi_panic": 1}
 
 

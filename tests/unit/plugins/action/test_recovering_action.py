@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from storqual.run import append_event, iter_events, read_batch, read_run
 from tests.support.played_task import NEW, OLD, play_task, write_ssh
+from tests.support.turn_records import REQUEST, plan_campaign
 
 pytestmark = pytest.mark.plays
 
@@ -69,6 +71,32 @@ def test_a_bench_that_does_not_answer_between_two_tasks_is_brought_back(tmp_path
     result = play(tmp_path, {"bench_reboot": {"reboot": False}}, back=NEW, up=False)
     assert not result["failed"]
     assert (result["boot_id"], result["changed"]) == (NEW, False)
+
+
+@pytest.mark.parametrize("batches", [0, 1])
+def test_a_hang_between_two_batches_is_an_event_of_what_the_bench_did_last(tmp_path: Path, batches: int) -> None:
+    run = plan_campaign(REQUEST, tmp_path)
+    started = {"bench": "bench", "session": "s01", "arm": "candidate", "boot_id": OLD}
+    append_event(run, "session_started", started)
+    block = next(name for entry in read_run(run).plan.sessions if entry.id == "s01" for name in entry.batches)
+    if batches:
+        done = {
+            "bench": "bench",
+            "session": "s01",
+            "block": block,
+            "outcome": "done",
+            "samples": 0,
+            "sha256": "0" * 64,
+        }
+        append_event(run, "block_finished", done)
+    # Ansible itself tries more than once
+    (tmp_path / "downs").write_text("5", encoding="utf-8")
+    play(tmp_path, {"bench_reboot": {"reboot": False, "run": str(run)}}, back=NEW, up=False)
+    steps = [event for event in iter_events(run) if event.kind == "recovery_step"]
+    [hung] = [event for event in iter_events(run) if event.kind == "bench_hung"]
+    arm = read_batch(run, block)["turns"][-1]["arm"] if batches else "candidate"
+    assert (hung.text("session"), hung.text("arm"), hung.text("block")) == ("s01", arm, block if batches else "")
+    assert (hung.text("ended_by"), steps[0].text("step")) == ("watchdog", "ask")
 
 
 @pytest.mark.parametrize("task", [APPLY, {"bench_reboot": {"reboot": False}}, {**APPLY, "check_mode": True}])

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from storqual.bench.follow import ConnectionLostError
-from storqual.bench.ladder import LadderStep, Recovery, SilentBench, Watch, climb
+from storqual.bench.ladder import LadderStep, Recovery, SilentBench, climb
 from storqual.bench.reboot import Boot
+from storqual_core.host.watchdog import Watch
 from storqual_core.kit.errors import StorqualError
 
 HUNG, OTHER = "boot-1", "boot-2"
@@ -136,6 +137,43 @@ def test_a_panic_on_the_console_names_the_detector_and_not_the_watchdog() -> Non
     recovery, steps = run(fake, fake.bench(console=fake, watch=Watch("i6300ESB timer", 60)))
     assert recovery.ended_by.startswith("detector of the kernel: Kernel panic - not syncing: softlockup")
     assert "softlockup" in steps[0].evidence
+
+
+def test_an_ssh_server_that_takes_connections_and_says_no_word_is_no_lost_network() -> None:
+    fake, watch = Fake(helps=frozenset({"b"})), Watch("iTCO_wdt", 60)
+    bench = fake.bench(hangs=False, console=fake, watch=watch, spare_s=360.0, listens=lambda: True)
+    recovery, _ = run(fake, bench)
+    assert recovery.ended_by == "restart by the kernel"
+    assert 120 < recovery.seconds < 300
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+@pytest.mark.parametrize(
+    ("watch", "least", "most"),
+    [
+        (Watch(), 20, 80),
+        (Watch("Software Watchdog", 60), 20, 80),
+        (Watch("iTCO_wdt", 60), 70, 130),
+        (Watch(panic_s=0), 0, 45),
+    ],
+)
+def test_a_kernel_that_panicked_is_asked_nothing_more_and_ended_as_soon_as_it_cannot_end_itself(
+    watch: Watch, least: float, most: float, hangs: bool
+) -> None:
+    fake = Fake(text="Kernel panic - not syncing: it\n", mute=True, helps=frozenset({"power"}))
+    spare_s = 0.0 if hangs else 360.0
+    run(fake, fake.bench(hangs=hangs, console=fake, cycle_power=fake.cycle("power"), watch=watch, spare_s=spare_s))
+    assert [what for _, what in fake.done] == ["b", "power"]
+    assert least <= fake.done[0][0] <= most
+
+
+def test_a_panic_that_the_watchdog_ended_is_the_work_of_the_watchdog() -> None:
+    fake = Fake(back=60, text="Kernel panic - not syncing: it\n")
+    watch = Watch("i6300ESB timer", 60, panic_s=0)
+    recovery, _ = run(fake, fake.bench(console=fake, watch=watch, fired=lambda: True))
+    assert (recovery.ended_by, fake.done) == ("watchdog i6300ESB timer", [])
+    # of a boot that nobody knew it may tell of an earlier one
+    assert run(Fake(back=0), Fake(back=0).bench(boot_id="", fired=lambda: True))[0].ended_by == ""
 
 
 def test_the_console_shows_tasks_before_the_bench_is_restarted_by_it() -> None:

@@ -215,3 +215,16 @@ def test_a_point_by_which_the_bench_hung_is_not_tried_again_in_its_session_and_t
     session = next(one for one in read_run(path).plan.sessions if one.id == step.session)
     whole = {tuple(turn[n] for n in names) for b in session.batches for turn in read_batch(path, b)["turns"]}
     assert left == whole - {tuple(hung[name] for name in names)}
+
+
+def test_a_bench_that_hangs_before_every_batch_is_not_provisioned_for_ever(tmp_path: Path) -> None:
+    path, bench, provisioned = plan(tmp_path), Bench(), 0
+    while isinstance(step := next_command(path, "b1", boot_id=bench.boot_id), Provision):
+        where, provisioned = {"bench": "b1", "session": step.session.id}, provisioned + 1
+        append_event(path, "session_started", {**where, "boot_id": bench.boot_id})
+        bench.reset()
+        hung = {"arm": step.session.arm, "ended_by": "watchdog", "seconds": 90.0, "text": "it does not answer"}
+        append_event(path, "bench_hung", {**where, **hung})
+        assert provisioned < 10
+    assert isinstance(step, Stop)
+    assert "was lost 3 times" in step.reason

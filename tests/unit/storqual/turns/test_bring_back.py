@@ -9,12 +9,12 @@ from typing import Any, cast
 import pytest
 
 from storqual.bench.follow import Connection, ConnectionLostError
-from storqual.bench.ladder import Watch
 from storqual.bench.reboot import Boot
 from storqual.run import append_event, iter_events, read_run
 from storqual.turns import bring_back as bring_back_module
 from storqual.turns.bring_back import BenchHere, Hung, Means, armed_watch, bring_back, ensure_answer, means_of
 from storqual.virtual_bench.places import BenchPlaces
+from storqual_core.host.watchdog import Watch
 from storqual_core.kit.lease import OutOfServiceError
 from tests.support.turn_records import REQUEST, plan_campaign
 
@@ -122,7 +122,7 @@ def test_a_bench_that_does_not_answer_between_two_turns_is_brought_back_before_i
     monkeypatch.setattr(bring_back_module, "bring_back", lambda *_, **words: asked.append(words))
     for link in (Link(answers=True), Link()):
         here = BenchHere("vbench", cast("Connection", link), "python3", "/s", "/s/core.pyz", None)
-        ensure_answer(path, here, HUNG, console_mark=7, say=lambda _line: None)
+        ensure_answer(path, here, console_mark=7, say=lambda _line: None)
     [words] = asked
     assert (words["boot"], words["hangs"], words["console_mark"]) == ("boot-1", False, 7)
 

@@ -45,8 +45,8 @@ class FakeBench:
             return "own\n" if self.file or self.maps else "none\n"
         if command == paths.OURS:
             head = self.file.partition("\n")[0]
-            return head + "\n" if head.startswith(paths._MARK) else ""
-        if command == paths._ASK_TIMERS:
+            return head + "\n" if head.startswith(paths.MARK) else ""
+        if command == paths.ASK_TIMERS:
             return self.timers
         if command == paths._FLUSH:
             if self.busy:

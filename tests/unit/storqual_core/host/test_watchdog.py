@@ -3,7 +3,18 @@
 
 from pathlib import Path
 
-from storqual_core.host.watchdog import BLIND, NONE, has_hardware, read_watchdogs, watchdog_words
+import pytest
+
+from storqual_core.host.watchdog import (
+    BLIND,
+    NONE,
+    Watch,
+    has_fired,
+    has_hardware,
+    parse_armed,
+    read_watchdogs,
+    watchdog_words,
+)
 from storqual_core.kit.machine import Machine
 
 
@@ -35,3 +46,25 @@ def test_what_softdog_cannot_see_is_said_where_it_is_alone(tmp_path: Path) -> No
     assert BLIND in watchdog_words(soft)
     hard = read_watchdogs(show(tmp_path, "watchdog1", identity="i6300ESB timer"))
     assert watchdog_words(hard) == "Software Watchdog, i6300ESB timer"
+
+
+@pytest.mark.parametrize(
+    ("status", "fired"),
+    [("32\n", True), ("33", True), ("0\n", False), ("", False), ("running", False), ("\u0663", False)],
+)
+def test_a_watchdog_tells_whether_it_made_the_boot(status: str, fired: bool) -> None:
+    assert has_fired(status) is fired
+
+
+@pytest.mark.parametrize(
+    ("line", "watch"),
+    [
+        ("10 60 active i6300ESB timer\n", Watch("i6300ESB timer", 60, 10)),
+        ("0 30 inactive iTCO_wdt", Watch(panic_s=0)),
+        ("-1", Watch(panic_s=-1)),
+        ("", Watch()),
+        ("x 60 active iTCO_wdt", Watch()),
+    ],
+)
+def test_what_ends_a_hang_by_itself_is_read_from_a_line(line: str, watch: Watch) -> None:
+    assert parse_armed(line) == watch

@@ -75,7 +75,9 @@ def test_a_trial_ends_its_own_hangs_and_leaves_nothing_of_that_behind(bench: Fak
     arguments = bench.system.arguments()
     assert set(hang_words(NEW, 225, hardware_watchdog=False)) <= set(arguments)
     assert "modules_load=softdog" in arguments
-    assert "sysctl.kernel.hung_task_timeout_secs=225" in arguments
+    assert {f"sysctl.kernel.hung_task_{word}" for word in ("timeout_secs=225", "check_interval_secs=10")} <= {
+        *arguments
+    }
     # they are no words of the drop, or the next session would boot again for them
     assert boot(bench, "facts")["facts"]["added"] == ["nosmt"]
     bench.reboot()

@@ -301,6 +301,7 @@ SYSCTLS = {
     "panic_on_oops": "0",
     "softlockup_panic": "0",
     "hung_task_timeout_secs": "300",
+    "hung_task_check_interval_secs": "0",
     "hung_task_panic": "0",
     "sysrq": "438",
     "unknown_nmi_panic": "0",
@@ -328,6 +329,7 @@ def test_a_kernel_panics_where_it_hangs_while_a_run_has_the_bench(hangs: Lab, *,
     assert sysctls(hangs) == SYSCTLS
     (entry,) = arm(check=False)["settings"]
     armed = {**dict.fromkeys(SYSCTLS, "1"), "panic": "10", "hung_task_timeout_secs": "120"}
+    armed["hung_task_check_interval_secs"] = "10"
     assert sysctls(hangs) == {**armed, "unknown_nmi_panic": "1" if nmi else "0"}
     assert dict(pair.split("=") for pair in entry["read_back"].split()) == sysctls(hangs)
     assert arm(check=False)["changed"] is False
