@@ -39,7 +39,8 @@ _COMPUTES = 0.2
 """Share of a processor; an idle guest takes some percent."""
 _QUIT_LIMIT_S = 10.0
 _RESET_LIMIT_S = 10.0
-BOOT_LIMIT_S = 300.0
+BOOT_LIMIT_S = 900.0
+"""A guest that is emulated starts in two minutes, and in several times that beside others on the same processors."""
 _FORWARD = re.compile(r"TCP\[HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s")
 
 
