@@ -74,8 +74,7 @@ def test_every_fault_of_a_fabric_fires(tmp_path: Path) -> None:
     assert code in (0, 1, 2), said[-3000:]
     records = turns_of(read_run(run)).records
     assert {record["fault"] for record in records} >= {"frame_loss", "session_loss", "lun_unmapped"}
-    assert not [(record["fault"], record["reasons"]) for record in records if record["outcome"] == "void"], said[
-        -3000:
-    ]
+    void = [(record["fault"], record["reasons"]) for record in records if record["outcome"] == "void"]
+    assert not void, said[-3000:]
     ended = over_ssh(STATE, "vfabric", "tc qdisc show | grep -c netem || true", limit_s=60).strip()
     assert ended == "0"
