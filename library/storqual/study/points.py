@@ -15,6 +15,7 @@ from storqual.inputs import load_suite
 from storqual.plan.points import points_of as suite_points
 from storqual.run import Launch, PlannedPoint, Run, read_run
 from storqual.run.measurements import PointData, PointKey, measurements_at
+from storqual_core.host.fabric import port_key
 
 STUDIED = (
     "iops",
@@ -165,9 +166,9 @@ def _values(launch: Launch) -> dict[str, float]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def ports_of(run: Run, bench: str) -> dict[str, tuple[str, int]]:
+def ports_of(run: Run, bench: str) -> dict[str, tuple[str, object]]:
     return {
-        str(drive["id"]): (alias, int(drive.get("port") or 0))
+        str(drive["id"]): (alias, port_key(drive.get("port")))
         for alias, adapter in (run.benches[bench].get("adapters") or {}).items()
         for drive in adapter.get("drives") or ()
     }

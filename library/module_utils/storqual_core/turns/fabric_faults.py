@@ -83,11 +83,15 @@ def interface_of(aim: Aim) -> str:
         raise ToolError(f"`{done.line}` names no interface: {done.stdout[:100]!r}") from None
 
 
-def shaped(*words: str, drops: bool = False) -> Callable[[Aim, Tell], None]:
-    """The way that has the initiator's port treat what it sends as `words` say; with `drops` frames must be lost."""
+def shaped(*words: str, drops: bool = False, wrong: bool = False) -> Callable[[Aim, Tell], None]:
+    """The way that has the initiator's port treat what it sends as `words` say.
+
+    With `drops` frames must be lost, with `wrong` the target must have counted wrong checksums.
+    """
 
     def way(aim: Aim, tell: Tell) -> None:
         interface = interface_of(aim)
+        before = _wrong_checksums(aim) if wrong else 0
         tc.shape(aim.runner, interface, words)
         try:
             shaping = tc.read_shaping(aim.runner, interface)
@@ -96,6 +100,10 @@ def shaped(*words: str, drops: bool = False) -> Callable[[Aim, Tell], None]:
             tell("read_back", f"{interface} has a netem with {', '.join(shaping.options)}")
             time.sleep(aim.away_s)
             await_seen(lambda: _did(aim, interface, drops), aim.limit_s, f"{interface} did it to no frame")
+            if wrong:
+                counted = "the target counted no wrong checksum"
+                await_seen(lambda: _wrong_checksums(aim) > before, aim.limit_s, counted)
+                tell("counted", f"the target counted {_wrong_checksums(aim) - before} wrong checksums")
             after = tc.read_shaping(aim.runner, interface)
             if after is not None:
                 tell("shaped", f"{interface} sent {after.sent} frames that way and dropped {after.dropped}")
@@ -110,6 +118,16 @@ def shaped(*words: str, drops: bool = False) -> Callable[[Aim, Tell], None]:
 def _did(aim: Aim, interface: str, drops: bool) -> bool:
     shaping = tc.read_shaping(aim.runner, interface)
     return shaping is not None and (shaping.dropped if drops else shaping.sent) > 0
+
+
+def _wrong_checksums(aim: Aim) -> int:
+    """How many segments with a wrong checksum the targets' network received. Raises ToolError."""
+    done = aim.runner(["ip", "netns", "exec", _NETWORK, "cat", "/proc/net/snmp"], timeout=_COMMAND_S).expect()
+    names, *numbers = (line.split() for line in done.stdout.splitlines() if line.startswith("Tcp:"))
+    try:
+        return int(numbers[0][names.index("InCsumErrors")])
+    except (ValueError, LookupError):
+        raise ToolError(f"`{done.line}` names no wrong checksums: {done.stdout[:100]!r}") from None
 
 
 def _cut(aim: Aim, tell: Tell) -> None:
@@ -156,15 +174,24 @@ def _has(entries: Sequence[Mapping[str, object]], address: str) -> bool:
     return any(entry["local"] == address for entry in entries)
 
 
-def _target_link(aim: Aim, tell: Tell) -> None:
-    turn = target_link(aim, tell)
-    try:
-        turn("down")
-        time.sleep(aim.away_s)
-    finally:
-        turn("up")
-    await_seen(lambda: _is_connected(aim), aim.limit_s, f"the initiator of {aim.drive.id} did not connect again")
-    tell("back", f"the initiator of {aim.drive.id} is connected")
+def link_lost(times: int = 1) -> Callable[[Aim, Tell], None]:
+    """The way that has the link of the target's port go down so many times, in the time that it is to be away."""
+
+    def way(aim: Aim, tell: Tell) -> None:
+        turn = target_link(aim, tell)
+        pause = aim.away_s / (2 * times - 1)
+        for number in range(times):
+            if number:
+                time.sleep(pause)
+            try:
+                turn("down")
+                time.sleep(pause)
+            finally:
+                turn("up")
+        await_seen(lambda: _is_connected(aim), aim.limit_s, f"the initiator of {aim.drive.id} did not connect again")
+        tell("back", f"the initiator of {aim.drive.id} is connected")
+
+    return way
 
 
 def _log_out(aim: Aim, tell: Tell) -> None:
@@ -235,8 +262,11 @@ FABRIC_ACTS: Mapping[str, Callable[[Aim, Tell], None]] = {
     "netem_delay": shaped("delay", "40ms", "20ms"),
     "netem_reorder": shaped("delay", "20ms", "reorder", "25%", "50%"),
     "netem_loss": shaped("loss", "2%", drops=True),
+    "netem_silence": shaped("loss", "100%", drops=True),
+    "netem_corrupt": shaped("corrupt", "2%", wrong=True),
     "socket_kill": _cut,
     "lun_unmap": _unmap,
-    "target_link": _target_link,
+    "target_link": link_lost(),
+    "target_link_flap": link_lost(times=5),
     "tpg_disable": _log_out,
 }

@@ -621,7 +621,7 @@ def test_an_initiator_that_is_software_has_no_card_to_remove_and_a_card_no_fabri
         "command_timeout",
     ):
         assert not usable_ways(FAULTS[fault], driver, "virtual", None), fault
-    for fault in ("frame_delay", "frame_reorder", "frame_loss"):
+    for fault in ("frame_delay", "frame_reorder", "frame_loss", "target_silence"):
         assert [way.scope for way in usable_ways(FAULTS[fault], driver, "virtual", None)] == ["bus"]
         assert not usable_ways(FAULTS[fault], "mptsas", "virtual", None)
     # the target of a virtual bench does not outlast one

@@ -2,6 +2,7 @@
 """Features and slots of adapters, published figures beside measured ones, and the advice of all studies."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from storqual.study.findings import (
     placement_advice,
     shared_advice,
 )
-from storqual.study.points import StudyPoint, lines_of
+from storqual.study.points import StudyPoint, lines_of, ports_of
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_lab import lab_hosts, make_lab
 from tests.support.study_points import point, swept
@@ -262,3 +263,9 @@ def test_advice_on_a_raid_level_says_how_many_members_each_has() -> None:
     (advice,) = findings(points, ["settings"], benches={}).advice
     assert "raid.level 0 (raid.members 4) gives " in advice.text
     assert " % more IOPS than 5 (raid.members 3) (interval " in advice.text
+
+
+def test_ports_that_a_fabric_names_are_told_apart_by_their_initiators() -> None:
+    drives = [{"id": number, "port": {"initiator": f"0x{number % 2}", "target": "0x9"}} for number in range(3)]
+    run: Any = SimpleNamespace(benches={"b1": {"adapters": {"fc": {"drives": drives}}}})
+    assert ports_of(run, "b1") == {"0": ("fc", "0x0"), "1": ("fc", "0x1"), "2": ("fc", "0x0")}

@@ -16,14 +16,7 @@ from storqual_core.turns.fabric_faults import FABRIC_ACTS
 from tests.support.bench_tree import BenchTree
 
 FC_HOST = "/sys/class/fc_host/host9"
-NETEM = {
-    "kind": "netem",
-    "root": True,
-    "options": {"limit": 1000, "loss-random": {"loss": 0.02, "correlation": 0}},
-    "bytes": 9000,
-    "packets": 120,
-    "drops": 3,
-}
+NETEM = {"kind": "netem", "options": {"limit": 1000, "loss-random": {"loss": 0.02}}, "packets": 120, "drops": 3}
 
 
 def lun(tmp_path: Path) -> BenchTree:
@@ -41,7 +34,7 @@ class Interface:
     """tc, ip and ss of a bench whose interface counts what it is told to."""
 
     def __init__(self, **counts: int) -> None:
-        self.counts, self.netem, self.asked = counts, False, [""]
+        self.counts, self.netem, self.asked, self.wrong = counts, False, [""], 7
 
     def __call__(self, argv: list[str], **_: Any) -> Completed:
         self.asked.append(" ".join(argv))
@@ -50,6 +43,9 @@ class Interface:
             self.netem = argv[2] == "replace"
         elif argv[0] == "tc":
             out = json.dumps([{**NETEM, **self.counts}] if self.netem else [{"kind": "noqueue", "options": {}}])
+        elif argv[:2] == ["ip", "netns"]:
+            self.wrong += self.counts.get("wrong", 0)
+            out = f"Ip: Forwarding\nIp: 1\nTcp: InSegs InCsumErrors\nTcp: 90 {self.wrong}\n"
         elif argv[:2] == ["ip", "-n"]:
             out = json.dumps([{"ifname": "iscsit0", "addr_info": [{"local": "10.53.0.2"}]}])
         elif argv[0] == "ip":
@@ -86,10 +82,13 @@ def test_frames_that_were_to_be_lost_and_were_not_are_no_fault(tmp_path: Path) -
     assert not interface.netem
 
 
-def test_late_frames_are_none_without_traffic(tmp_path: Path) -> None:
+def test_late_frames_are_none_without_traffic_nor_wrong_bits_without_a_wrong_checksum(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="fc0 did it to no frame"):
         act(lun(tmp_path), "netem_delay", Interface(packets=0))
     assert "shaped" in act(lun(tmp_path / "again"), "netem_delay", Interface(packets=1, drops=0))
+    with pytest.raises(ToolError, match="counted no wrong checksum"):
+        act(session(tmp_path / "right"), "netem_corrupt", Interface())
+    assert "counted" in act(session(tmp_path / "wrong"), "netem_corrupt", Interface(wrong=2))
 
 
 def session(tmp_path: Path, state: str = "LOGGED_IN") -> BenchTree:
@@ -123,6 +122,7 @@ def test_a_session_is_cut_by_the_connections_to_its_target(tmp_path: Path) -> No
 def test_the_link_of_a_target_is_up_again_also_where_nothing_logs_in_again(tmp_path: Path) -> None:
     interface = Interface()
     assert act(session(tmp_path), "target_link", interface) == ["link_down", "link_up", "back"]
+    assert act(session(tmp_path / "flaps"), "target_link_flap") == [*("link_down", "link_up") * 5, "back"]
     assert [line for line in interface.asked if "link set" in line] == [
         f"ip -n target link set dev iscsit0 {state}" for state in ("down", "up")
     ]
