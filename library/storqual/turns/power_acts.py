@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from storqual.bench.follow import Connection
@@ -67,18 +68,10 @@ def _cycle(reach: PowerReach, *, stays_off: bool) -> None:
         raise ToolError("no backend that removes AC or DC was proven to have switched the bench off")
 
 
-def _take(reach: PowerReach) -> None:
-    _cycle(reach, stays_off=False)
-
-
-def _stay_away(reach: PowerReach) -> None:
-    _cycle(reach, stays_off=True)
-
-
 POWER_WAYS: Mapping[str, Callable[[PowerReach], None]] = {
-    "power_removal": _take,
-    "power_cycle": _take,
-    "power_absence": _stay_away,
+    "power_removal": partial(_cycle, stays_off=False),
+    "power_cycle": partial(_cycle, stays_off=False),
+    "power_absence": partial(_cycle, stays_off=True),
 }
 
 

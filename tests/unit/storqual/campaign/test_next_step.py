@@ -184,12 +184,10 @@ def test_a_bench_of_another_run_is_refused(tmp_path: Path) -> None:
             ask()
 
 
-def test_fields_are_words_or_json() -> None:
-    assert parse_fields(["a=1", "b:=1", 'c:={"d": [2]}']) == {"a": "1", "b": 1, "c": {"d": [2]}}
-    with pytest.raises(BadInputError, match="expected name=value"):
-        parse_fields(["a", "b:={"])
-    with pytest.raises(BadInputError, match="expected JSON"):
-        parse_fields([f"b:={'[' * 5000}"])
+def test_fields_are_words() -> None:
+    assert parse_fields(["a=1", "b=c=d"]) == {"a": "1", "b": "c=d"}
+    with pytest.raises(BadInputError, match="found 'a', expected name=value"):
+        parse_fields(["a", "b=1"])
 
 
 def test_a_point_by_which_the_bench_hung_is_not_tried_again_in_its_session_and_the_others_are(tmp_path: Path) -> None:
