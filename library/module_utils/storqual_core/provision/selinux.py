@@ -12,11 +12,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Sequence
 
-from ..host.selinux import has_policy
 from ..kit.command import Runner
 from ..kit.errors import MissingToolError, StorqualError, ToolError
 from ..kit.machine import Machine
 from ..tools import matchpathcon, sestatus
+
+ENFORCE = "/sys/fs/selinux/enforce"
+_OWN_CONTEXT = "/proc/self/attr/current"
+
+
+def has_policy(machine: Machine) -> bool:
+    """Whether a policy is loaded: a kernel that has SELinux and was given none leaves every process as `kernel`."""
+    return machine.exists(ENFORCE) and machine.text(_OWN_CONTEXT) != "kernel"
+
 
 _CONTEXT = "security.selinux"
 

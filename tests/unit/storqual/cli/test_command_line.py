@@ -78,6 +78,10 @@ def test_every_option_says_what_it_is_for(name: str) -> None:
         (["events", "."], "storqual: run.json: cannot be read; this is not a run directory"),
         (["plan"], "storqual: -i/--inventory is needed"),
         (["judge", "\x1b[31m"], "storqual judge: Invalid value for 'RUN...'"),
+        *(
+            (words, "storqual")
+            for words in (["judge", ".", "--json"], ["plan", "--sed", "--json"], ["plan", "--json"])
+        ),
     ],
 )
 def test_a_mistake_is_one_line_that_says_what_to_do(
@@ -87,34 +91,16 @@ def test_a_mistake_is_one_line_that_says_what_to_do(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Exit code 3, nothing on standard output, no traceback, no escape sequence."""
+    """Exit code 3, standard output for programs alone, no traceback, no escape sequence."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     out, err = capsys.readouterr()
-    assert (ended.value.code, out) == (3, "")
+    answer = {"errors": [each.removeprefix("storqual: ") for each in err.splitlines()], "exit_code": 3}
+    assert (ended.value.code, out) == (3, json.dumps(answer, indent=1) + "\n" if "--json" in arguments else "")
     assert err.startswith(line)
     assert all(message.startswith("storqual") for message in err.splitlines())
     assert "\x1b" not in err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code"), [(["judge", ".", "--json"], 3), (["plan", "--sed", "--json"], 3), (["plan", "--json"], 3)]
-)
-def test_with_json_a_mistake_is_told_to_programs_too(
-    arguments: list[str],
-    code: int,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    out, err = capsys.readouterr()
-    answer = json.loads(out)
-    assert (ended.value.code, answer["exit_code"]) == (code, code)
-    assert answer["errors"] == [line.removeprefix("storqual: ") for line in err.splitlines()] != []
 
 
 def test_the_list_of_commands_cuts_no_sentence(
