@@ -52,8 +52,9 @@ def test_commands_of_has_help_with_an_example_and_an_answer_for_programs(name: s
 
 
 def test_commands_of_has_a_file_of_its_name() -> None:
-    """Some files hold several: suites and keywords, both ends of a signature, who has a bench."""
-    pairs = {"keywords": "robot", "verify": "signoff", "waive": "judge", "note": "signoff"}
+    """Some files hold several: suites and keywords, both ends of a signature, who has a bench, events of a run."""
+    pairs = {"keywords": "robot", "verify": "signoff", "waive": "judge", "note": "signoff", "events": "record"}
+    pairs["resolve"] = "inventory"
     pairs.update({f"bench {name}": "bench_lease" for name in ("take", "release", "out", "back", "status")})
     modules = {name: (command(name).callback or print).__module__.rpartition(".")[2] for name in COMMANDS}
     assert modules == {name: pairs.get(name, name.partition(" ")[0]) for name in COMMANDS}
