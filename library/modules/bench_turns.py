@@ -27,7 +27,7 @@ options:
     type: path
     required: true
   python:
-    description: The Python interpreter of the bench.
+    description: The Python interpreter of the bench; by default the one that its inventory names.
     type: str
   poll_s:
     description: Seconds between two looks at a bench that measures.
@@ -37,7 +37,7 @@ options:
     description: What the drop of a virtual bench asks to happen meanwhile.
     type: dict
   virtual_state:
-    description: The state folder of a virtual bench on the control node.
+    description: The state folder of a virtual bench on the control node; by default the one of its inventory.
     type: path
   recovery_limit_s:
     description: For how many seconds a bench that hangs is brought back before it is out of service.

@@ -40,13 +40,15 @@ def sentence(path: Path) -> str:
 
 
 def packages() -> dict[str, int]:
-    """The lines of each package of the library, by its folder below `library/`, and of the tests as a whole."""
+    """The lines of each package of the library, of the tests, and of the YAML of roles and playbooks."""
     counted: Counter[str] = Counter()
     for path in modules(LIBRARY):
         room = path.relative_to(LIBRARY).parent.parts
         depth = 3 if room[0] == "module_utils" else 2
         counted["/".join(room[:depth])] += lines(path)
-    return {**counted, "tests": sum(map(lines, modules(REPOSITORY / "tests")))}
+    counted["tests"] = sum(map(lines, modules(REPOSITORY / "tests")))
+    played = [path for name in ("roles", "playbooks") for path in (REPOSITORY / name).rglob("*.y*ml")]
+    return {**counted, "roles and playbooks": sum(map(lines, played))}
 
 
 def test_growth_is_paid_for() -> None:

@@ -57,7 +57,8 @@ def play(
     library.mkdir(parents=True, exist_ok=True)
     actions.mkdir(exist_ok=True)
     # a task that is skipped still needs its module
-    for name in {*answers, *(path.stem for path in (REPOSITORY / "library/modules").glob("*.py"))}:
+    ours = [*(REPOSITORY / "library/modules").glob("*.py"), *(REPOSITORY / "library/plugins/action").glob("*.py")]
+    for name in {*answers, *(path.stem for path in ours)}:
         collection, _, module = name.rpartition(".")
         place = library
         if collection:

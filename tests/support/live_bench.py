@@ -26,7 +26,7 @@ import pytest
 import yaml
 
 from storqual.bench.follow import Connection
-from storqual.console.guest_console import VirtualConsole
+from storqual.console.console import VirtualConsole
 from storqual.turns.bring_back import BenchHere
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_off, power_state, reset

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from storqual.console.guest_console import VirtualConsole
+from storqual.console.console import VirtualConsole
 from storqual.virtual_bench.boot import logs_in
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset

@@ -28,8 +28,8 @@ from storqual.bench.health import (
     power_health,
     standing_health,
 )
+from storqual.bench.reached import lasting_connection, refuse_held
 from storqual.bench.reboot import Boot, wait_for_boot
-from storqual.bench.ssh_words import lasting_connection, refuse_held
 from storqual.turns.recovering_action import LOGIN_S, RecoveringAction
 from storqual_core.host.watchdog import FIRED, has_fired
 from storqual_core.kit.errors import StorqualError

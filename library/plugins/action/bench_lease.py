@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ansible.utils.display import Display
@@ -51,6 +52,7 @@ class ActionModule(BenchAction):
         {"lease", "only_queue", "python", "queued", "release", "run", "state_dir", "take", "wait"}
     )
     _supports_check_mode = True
+    _variables: Mapping[str, Any] = MappingProxyType({})
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         # a bench that is reserved later may be off until then: no folder for files is made on it
@@ -58,9 +60,10 @@ class ActionModule(BenchAction):
         result: dict[str, Any] = super().run(tmp, task_vars)
         if self._task.check_mode:
             return {**result, "changed": False, "lease": "", "queued": "", "msg": "nothing is reserved in check mode"}
-        bench = str((task_vars or {}).get("inventory_hostname", ""))
+        self._variables = task_vars or {}
+        bench = str(self._variables.get("inventory_hostname", ""))
         try:
-            variables = self._filled(task_vars or {})
+            variables = self._filled(self._variables)
             queue = queue_folder(bench, variables)
             place = queue_place(variables.get("storqual_queue"), bench)
             release = self._task.args.get("release")
@@ -110,7 +113,7 @@ class ActionModule(BenchAction):
 
     def _ask(self, state_dir: str) -> Ask:
         """Requests to the bench itself, by the program that it has for everything else."""
-        program = [str(self._task.args["python"]), f"{state_dir}/{self._send_program(state_dir)}"]
+        program = [self._python(self._variables), f"{state_dir}/{self._send_program(state_dir)}"]
         return bench_book(self._shell, program, state_dir)
 
     def _look(self, state_dir: str) -> Any:

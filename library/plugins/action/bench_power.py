@@ -14,7 +14,7 @@ from storqual.base.text import terminal_text
 from storqual.bench.bench_action import BenchAction
 from storqual.bench.follow import ConnectionLostError
 from storqual.bench.lease import kept_here, lease_question, new_owner, queue_folder, unpack_lease
-from storqual.bench.ssh_words import lasting_connection, refuse_held
+from storqual.bench.reached import lasting_connection, refuse_held
 from storqual.power.cycling import outcome_fields, reached, step_fields
 from storqual.power.inventory_entry import power_of_bench
 from storqual_core.kit.durable import replace_file

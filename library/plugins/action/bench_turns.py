@@ -16,12 +16,13 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.utils.display import Display
 
 from storqual.bench.bench_action import BenchAction
-from storqual.bench.follow import BatchProgress, Collector, Stopped, UnreachableError, describe, follow
+from storqual.bench.follow import BatchProgress, Collector, Stopped, describe, follow
 from storqual.bench.lease import Keeper, put_out, queue_folder
 from storqual.bench.live_line import progress_line
 from storqual.campaign import RunBatch
 from storqual.campaign.pipeline import next_step, turns
 from storqual.run import read_batch, read_run
+from storqual.turns.recovering_action import virtual_state
 from storqual.witness import notify_witness
 from storqual_core.kit.errors import StorqualError
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from storqual.turns.bring_back import BenchHere
 
 display = Display()
-BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
+_BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 
 
 class ActionModule(BenchAction):
@@ -40,26 +41,15 @@ class ActionModule(BenchAction):
     While the campaign's next step is one more batch of the same session on the same boot, that one is run too: a
     campaign that is asked after every few turns would spend its time in tasks.
 
-    Arguments: `run` (run directory), `block` (the first), `state_dir` (on the bench), `poll_s`, `python` (the bench's
-    interpreter), `disturb` (what the drop of a virtual bench asks to happen meanwhile), `virtual_state` (that bench's
-    state folder on the control node), `recovery_limit_s` (for how long a bench that hangs is brought back). With
-    `settle` no batch is run: the end of what runs is waited for, and what faults left on the bench is put right,
-    where the run has batches that could leave something. With `boot_id` the bench is asked for it, nothing else.
+    Arguments: `run` (run directory), `block` (the first), `state_dir` (on the bench), `poll_s`, `disturb` (what the
+    drop of a virtual bench asks to happen meanwhile). From the bench's variables where they are not given: `python`
+    (its interpreter), `virtual_state` (a virtual bench's state folder on the control node), `recovery_limit_s` (for
+    how long a bench that hangs is brought back). With `settle` no batch is run: the end of what runs is waited for,
+    and what faults left on the bench is put right, where the run has batches that could leave something.
     """
 
     _VALID_ARGS = frozenset(
-        {
-            "block",
-            "boot_id",
-            "disturb",
-            "poll_s",
-            "python",
-            "recovery_limit_s",
-            "run",
-            "settle",
-            "state_dir",
-            "virtual_state",
-        }
+        ("block", "disturb", "poll_s", "python", "recovery_limit_s", "run", "settle", "state_dir", "virtual_state")
     )
     _supports_check_mode = True
     _benches = 1
@@ -69,18 +59,16 @@ class ActionModule(BenchAction):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Fail when the batch was refused; one that died with its bench is closed as lost, and the plan goes on."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        if boolean(self._task.args.get("boot_id", False)):
-            return {**result, **self._boot()}
         if self._task.check_mode:
             return {**result, "changed": False, "skipped": True, "msg": "nothing is run in check mode"}
         arguments = self._task.args
         run = Path(str(arguments["run"]))
+        self._variables = task_vars or {}
         if boolean(arguments.get("settle", False)):
             return {**result, **self._settle(run)}
         batch: str | None = str(arguments["block"])
-        self._variables = task_vars or {}
         bench = str(self._variables.get("inventory_hostname", ""))
-        disturb = self._disturbance(run, bench, arguments.get("disturb"), str(arguments.get("virtual_state", "")))
+        disturb = self._disturbance(run, bench, arguments.get("disturb"), virtual_state(self, self._variables))
         self._benches = len(self._variables.get("ansible_play_hosts_all") or ()) or 1
         result["blocks"] = []
         while batch is not None:
@@ -121,12 +109,12 @@ class ActionModule(BenchAction):
                 line.show(describe(bench, collector.arm_of(progress), progress, collector.left(progress)))
 
         try:
-            if virtual_state := str(arguments.get("virtual_state", "")):
+            if state := virtual_state(self, self._variables):
                 from storqual.campaign.drive_limits import limit_drives  # noqa: PLC0415 - needs the virtual bench's library
 
                 # where arms alternate batch by batch, drives are granted what the batch's arm says
-                limit_drives(run, bench, batch, virtual_state)
-            state_dir, python = str(arguments["state_dir"]), str(arguments["python"])
+                limit_drives(run, bench, batch, state)
+            state_dir, python = str(arguments["state_dir"]), self._python(self._variables)
             paths = collector.paths(state_dir, self._send_program(state_dir, run.name), python)
             self._put(run / "blocks" / f"{batch}.json", paths.batch_file)
             end = follow(
@@ -153,15 +141,6 @@ class ActionModule(BenchAction):
                 result["storqual_exit_code"] = 4
         return result
 
-    def _boot(self) -> dict[str, Any]:
-        try:
-            rc, boot_id, err = self._shell(BOOT_ID)
-        except UnreachableError as problem:
-            raise AnsibleConnectionFailure(str(problem)) from problem
-        except StorqualError as problem:
-            return {"failed": True, "msg": str(problem), "storqual_exit_code": problem.exit_code}
-        return {"boot_id": boot_id.strip()} if rc == 0 else {"failed": True, "msg": err.strip()}
-
     def _here(self, bench: str) -> BenchHere:
         """How the bench is reached for what outlasts a command. Raises StorqualError, see `_lasting`."""
         from storqual.power.inventory_entry import power_of_bench  # noqa: PLC0415 - as above
@@ -170,13 +149,14 @@ class ActionModule(BenchAction):
         arguments, virtual = self._task.args, self._places()
         address = str(self._play_context.remote_addr)
         power = power_of_bench(bench, self._variables, self._templar, self._connection, address)
-        limit_s, lease = float(arguments.get("recovery_limit_s", 900.0)), self._lease()
+        limit_s = self._variables.get("campaign_recovery_limit_s", 900.0)
+        limit_s, lease = float(arguments.get("recovery_limit_s") or self._templar.template(limit_s)), self._lease()
         means = means_of(virtual, limit_s, power, ensure=Keeper(lease, bench).ensure)
         means = replace(
             means, put_out=partial(put_out, bench, folder=queue_folder(bench, self._filled(self._variables)))
         )
         return BenchHere(
-            bench, self._lasting(), str(arguments["python"]), str(arguments["state_dir"]), "", virtual, means
+            bench, self._lasting(), self._python(self._variables), str(arguments["state_dir"]), "", virtual, means
         )
 
     def _way_back(self, run: Path, bench: str, collector: Collector) -> Callable[..., None] | None:
@@ -243,13 +223,13 @@ class ActionModule(BenchAction):
         """Where a virtual bench has its console and monitor; None for any other."""
         from storqual.virtual_bench.places import BenchPlaces  # noqa: PLC0415 - as above
 
-        state = str(self._task.args.get("virtual_state") or "")
+        state = virtual_state(self, self._variables)
         return BenchPlaces.of(state) if state else None
 
     def _following(self, run: Path, bench: str, batch: str) -> str | None:
         """The batch that this session goes on with; None when the campaign wants something else, or cannot say."""
         try:
-            rc, boot_id, _ = self._shell(BOOT_ID)
+            rc, boot_id, _ = self._shell(_BOOT_ID)
             step = next_step(run, bench, boot_id=boot_id.strip()) if rc == 0 else None
         except StorqualError:
             # the task that asks what is next meets the same trouble, and tells it
@@ -259,10 +239,10 @@ class ActionModule(BenchAction):
         return step.batch if step.session == read_batch(run, batch)["session"] else None
 
     @staticmethod
-    def _disturbance(run: Path, bench: str, disturb: Any, virtual_state: str) -> Any:
+    def _disturbance(run: Path, bench: str, disturb: Any, state: str) -> Any:
         """What to call on every turn: on a virtual bench a drop may ask for a drive to vanish after some seconds."""
         if not disturb:
             return lambda: None
         from storqual.campaign.drive_limits import unplug_later  # noqa: PLC0415 - needs the virtual bench's library
 
-        return unplug_later(run, bench, disturb, virtual_state, time.monotonic)
+        return unplug_later(run, bench, disturb, state, time.monotonic)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ class ActionModule(ActionBase):
     """Compare the variables named `<role>_…` with the role's argument_specs; for use as a role's first task.
 
     Ansible checks what a role declares, and passes over what it does not: a misspelt variable would silently leave a
-    bench as it is. Argument: `also` (names that are no inputs, such as facts that the role leaves behind).
+    bench as it is. What the role's tasks leave behind (`register`, `set_fact`, `vars`) is known too, and what `also`
+    names: what a playbook hands to a single file of its tasks.
     """
 
     _VALID_ARGS = frozenset({"also"})
@@ -29,7 +31,7 @@ class ActionModule(ActionBase):
         if role is None:
             return {**result, "failed": True, "msg": "known_variables is for the tasks of a role"}
         prefix = f"{role.get_name(include_role_fqcn=False)}_"
-        known = self._declared(Path(role._role_path)) | {str(name) for name in self._task.args.get("also", [])}  # noqa: SLF001
+        known = self._known(Path(role._role_path), prefix) | {str(name) for name in self._task.args.get("also", [])}  # noqa: SLF001
         unknown = sorted(name for name in (task_vars or {}) if name.startswith(prefix) and name not in known)
         if not unknown:
             return {**result, "changed": False}
@@ -42,6 +44,8 @@ class ActionModule(ActionBase):
         return {**result, "failed": True, "msg": "\n".join(lines), "storqual_exit_code": 3}
 
     @staticmethod
-    def _declared(role: Path) -> set[str]:
+    def _known(role: Path, prefix: str) -> set[str]:
         specs = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))
-        return {name for entry in specs["argument_specs"].values() for name in entry.get("options", {})}
+        declared = {name for entry in specs["argument_specs"].values() for name in entry.get("options", {})}
+        tasks = "".join(path.read_text(encoding="utf-8") for path in (role / "tasks").glob("*.yml"))
+        return declared.union(re.findall(rf"^ +(?:register: )?({prefix}\w+)(?::|$)", tasks, re.MULTILINE))

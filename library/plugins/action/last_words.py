@@ -12,6 +12,7 @@ from ansible.plugins.action import ActionBase
 from storqual.base.console_log import NET, joined_dumps, panic_text
 from storqual.bench.bench_action import run_on_bench
 from storqual.console.console import Console
+from storqual.turns.recovering_action import virtual_state
 from storqual.virtual_bench.boot import mark, written_since
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_state
@@ -38,8 +39,8 @@ class ActionModule(ActionBase):
     """Return where console and recording end now and which traces lie on the bench already (`mark`).
 
     After such a mark as argument `since` return the panic since then (`panic`), and which of the sources had it
-    (`sources`): the console, netconsole, what pstore kept over the reboot, what kdump wrote. `virtual_state` is the
-    state folder of a virtual bench, which has a log of its console; empty for another bench, whose recorder is asked.
+    (`sources`): the console, netconsole, what pstore kept over the reboot, what kdump wrote. A virtual bench has a
+    log of its console, in the folder of its variables (`virtual_state` names another); else its recorder is asked.
     """
 
     _VALID_ARGS = frozenset({"since", "virtual_state"})
@@ -49,7 +50,9 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Never fails: last words that nobody kept are an empty text."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        return {**result, **self._find(self._task.args, str((task_vars or {}).get("inventory_hostname", "")))}
+        variables = task_vars or {}
+        given = {**self._task.args, "virtual_state": virtual_state(self, variables)}
+        return {**result, **self._find(given, str(variables.get("inventory_hostname", "")))}
 
     def _find(self, arguments: Mapping[str, Any], bench: str) -> dict[str, Any]:
         result: dict[str, Any] = {"changed": False, "panic": "", "sources": {}}

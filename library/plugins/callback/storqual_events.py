@@ -34,9 +34,7 @@ from ansible.utils.vars import load_extra_vars
 _LINES = "storqual_lines"
 _BENCH_LOST = 5
 _FROM_TASK = "storqual_exit_code"
-_FROM_ROLE = "provision_exit_code"
 _REPORT = "provision_report"
-_VERDICT = "publish_verdict"
 _RUN = "plan_run"
 _JUDGING = ("qualify.yml", "publish.yml")
 _COMPARING = ("provision.yml", "setup.yml")
@@ -184,6 +182,8 @@ class CallbackModule(CallbackBase):
             keep_drift(self._drift, context.CLIARGS.get("inventory") or (), compared=compared)
         if not compared or not (self._drift or (self._compares and self._unseen)):
             return
+        if any(self._drift.values()):
+            self._codes.append(1)
         unseen = {bench: why for bench, why in self._unseen.items() if bench not in self._drift}
         if unseen:
             self._codes.append(2)
@@ -217,13 +217,15 @@ class CallbackModule(CallbackBase):
         return code if isinstance(code, int) and ended in (None, code) else 2
 
     def _note(self, body: Any) -> None:
-        code = body.get(_FROM_TASK) or body.get("ansible_facts", {}).get(_FROM_ROLE)
+        code = body.get(_FROM_TASK)
         if isinstance(code, int) and code:
             self._codes.append(code)
-        facts = body.get("ansible_facts", {})
-        self._published = self._published or bool(facts.get(_VERDICT))
-        if facts.get(_VERDICT) and self._run is None:
-            self._run = Path(str(facts[_VERDICT])).parent
+        facts, answer = body.get("ansible_facts", {}), body.get("data")
+        # what `storqual publish` answers
+        verdict = answer.get("verdict") if isinstance(answer, dict) else None
+        self._published = self._published or bool(verdict)
+        if verdict and self._run is None:
+            self._run = Path(str(verdict)).parent
         if facts.get(_RUN) and self._run is None:
             self._run = Path(str(facts[_RUN]))
             note = os.environ.get("STORQUAL_LAST_RUN")

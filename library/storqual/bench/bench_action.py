@@ -12,7 +12,7 @@ from ansible.plugins.action import ActionBase
 from storqual.bench.follow import Connection, UnreachableError
 from storqual.bench.lease import LOST, fence, lost
 from storqual.bench.program import build_program
-from storqual.bench.ssh_words import lasting_connection
+from storqual.bench.reached import lasting_connection
 from storqual_core.kit.errors import StorqualError
 from storqual_core.kit.lease import VARIABLE
 
@@ -51,6 +51,13 @@ class BenchAction(ActionBase):
         """What `queue_folder` reads of the bench's variables, templates filled in."""
         names = ("storqual_kind", "storqual_queue", "virtual_bench_state")
         return {name: self._templar.template(variables[name]) for name in names if name in variables}
+
+    def _python(self, variables: Mapping[str, Any]) -> str:
+        """The interpreter of the bench: the argument, else what its inventory names by its path."""
+        if given := self._task.args.get("python"):
+            return str(given)
+        named = str(self._templar.template(variables.get("ansible_python_interpreter") or ""))
+        return named if named.startswith("/") else "/usr/bin/python3"
 
     def _lasting(self) -> Connection:
         """Ansible's connection for what outlasts a command. Raises StorqualError for one that asks for passwords."""

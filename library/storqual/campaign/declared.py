@@ -191,4 +191,4 @@ def resolve_drop(sources: Sequence[Path], bench: str, drop: str, adapters: Seque
         alias: here.adapters[alias].driver for alias in under_test if here.adapters[alias].driver
     }
     described = {"bench": here.model_dump(mode="json", exclude_none=True), "declared": declared_document(spec)}
-    return {**described, **({"left_out": left_out} if left_out else {})}
+    return {**described, **({"left_out": left_out, "told": f"left out: {left_out}"} if left_out else {})}

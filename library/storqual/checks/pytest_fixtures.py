@@ -37,7 +37,7 @@ def live_bench(sources: tuple[str, ...], name: str) -> dict[str, Any]:
 
     Raises StorqualError when it does not answer.
     """
-    answer = ask_benches("look.yml", sources, limit=name)[name]
+    answer = ask_benches("facts.yml", sources, limit=name, variables={"look_depths": {}})[name]
     return {**_described(sources)[name], "name": name, "facts": answer["facts"], "kernel_log": answer["kernel_log"]}
 
 

@@ -328,7 +328,7 @@ class LiveBench:
     def _ask(self, depths: Mapping[str, Mapping[str, int]]) -> Mapping[str, Any]:
         from storqual.bench.ansible_run import ask_benches  # noqa: PLC0415 - Ansible is slow to start and not always needed
 
-        answers = ask_benches("look.yml", self.inventories, limit=self.bench, variables={"look_depths": depths})
+        answers = ask_benches("facts.yml", self.inventories, limit=self.bench, variables={"look_depths": depths})
         return dict(answers[self.bench])
 
     @property

@@ -5,15 +5,19 @@ import contextlib
 import importlib
 import json
 import os
+import platform
 import sys
+import tempfile
+import traceback
 from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import NoReturn
 
 import click
 
 from storqual import __version__
 from storqual.base.text import terminal_text
-from storqual.cli.unexpected import refusal_of_machine, tell_unexpected
 from storqual_core.kit.errors import EXIT_UNEXPECTED, StorqualError
 
 __all__ = ["main", "storqual"]
@@ -21,12 +25,14 @@ __all__ = ["main", "storqual"]
 EXIT_NOT_JUDGED = 2
 EXIT_WRONG_USE = 3
 EXIT_INTERRUPTED = 130
+_SAID = 300
+"""Characters of an unexpected error that are shown."""
 
 _COMMANDS = {
     "audit": "storqual.cli.audit",
     "bench": "storqual.cli.bench",
     "compare": "storqual.cli.compare",
-    "events": "storqual.cli.events",
+    "events": "storqual.cli.playbook.record",
     "export": "storqual.cli.export",
     "facts": "storqual.cli.facts",
     "history": "storqual.cli.history",
@@ -44,7 +50,7 @@ _COMMANDS = {
     "qualify": "storqual.cli.qualify",
     "record": "storqual.cli.playbook.record",
     "report": "storqual.cli.report",
-    "resolve": "storqual.cli.resolve",
+    "resolve": "storqual.cli.inventory",
     "robot": "storqual.cli.robot",
     "schema": "storqual.cli.schema",
     "sheet": "storqual.cli.sheet",
@@ -154,6 +160,49 @@ def _command_line(words: Sequence[str]) -> list[str]:
     return [*words[1:2], "--help"] if list(words[:1]) == ["help"] else list(words)
 
 
+def tell_unexpected(problem: BaseException, command: str, arguments: Sequence[str]) -> str:
+    """One sentence about an error that nobody foresaw; what a maintainer needs lies in the file that it names.
+
+    The file has the command and the traceback, not the arguments: there may be secrets in them.
+    """
+    report = "\n".join(
+        [
+            f"storqual {__version__}, Python {platform.python_version()}, {platform.platform()}",
+            f"command: {command}",
+            "".join(traceback.format_exception(problem)),
+        ]
+    )
+    first_line = (str(problem).strip().splitlines() or [""])[0][:_SAID]
+    what = f"{type(problem).__name__}: {first_line}" if first_line else type(problem).__name__
+    if isinstance(problem, OSError):
+        place = f"{problem.filename}: " if problem.filename else ""
+        what = f"{place}{problem.strerror or first_line}"
+    for folder in _folders(arguments):
+        try:
+            handle, name = tempfile.mkstemp(dir=folder, prefix="storqual-error-", suffix=".txt")
+            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(report)
+        except OSError:
+            continue
+        return f"{command} stopped by an unexpected error: {what}; details for a maintainer are in {name}"
+    return f"{command} stopped by an unexpected error: {what}; a report could not be written"
+
+
+def _refusal_of_machine(problem: BaseException) -> str:
+    """The sentence for what this machine does not permit, which is no fault of the code; empty for other problems."""
+    from storqual.run.layout import machine_error
+
+    refused = machine_error(problem, str(getattr(problem, "filename", None) or "a file"))
+    return "" if refused is None else str(refused)
+
+
+def _folders(arguments: Sequence[str]) -> list[Path]:
+    """Where the report may lie, best first: the folder of runs, as it was named or as it is by default, then /tmp."""
+    named = [after for word, after in pairwise(arguments) if word == "--runs"]
+    named += [word.partition("=")[2] for word in arguments if word.startswith("--runs=")]
+    return [folder for folder in (*map(Path, named), Path("runs"), Path(tempfile.gettempdir())) if folder.is_dir()]
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code; no traceback reaches a user."""
     words = sys.argv[1:] if arguments is None else arguments
@@ -172,7 +221,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _tell([f"storqual: {line}" for line in str(problem).splitlines()], problem.exit_code, words)
         _leave(problem.exit_code)
     except Exception as problem:  # noqa: BLE001 - whatever it is, 1 would mean that something was shown to be worse
-        refused = refusal_of_machine(problem)
+        refused = _refusal_of_machine(problem)
         code = EXIT_NOT_JUDGED if refused else EXIT_UNEXPECTED
         command = " ".join(["storqual", *(word for word in words[:1] if word in _COMMANDS)])
         _tell([f"storqual: {refused}" if refused else tell_unexpected(problem, command, words)], code, words)

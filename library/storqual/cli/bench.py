@@ -78,6 +78,9 @@ def console_command(
       storqual bench console bench01 sysrq w -i inventories/example_lab
       storqual bench console bench01 status -i inventories/example_lab --json
     """
+    if described and act == "stop" and run is not None:
+        _stop_or_note(name, run)
+        return
     console, way = _described(name) if described else _of_inventory(name, inventories)
     answer: dict[str, Any] = {"bench": name}
     if act == "start":
@@ -150,6 +153,17 @@ def _stop(console: Console, run: Path | None) -> dict[str, Any]:
     from storqual.console.kept import keep
 
     return {"stopped": console.stop()} if run is None else keep(run, console)
+
+
+def _stop_or_note(name: str, run: Path) -> None:
+    """Take the console into a run; one that is lost is a note there, and no reason to judge nothing."""
+    from storqual.run import append_event
+
+    try:
+        print_json({"bench": name, **_stop(_described(name)[0], run)})
+    except StorqualError as problem:
+        text = f"the recorded console was not taken into the run: {problem}"
+        append_event(run, "note", {"bench": name, "text": text})
 
 
 def _show(console: Console, most: int, *, quiet: bool, follow: bool) -> list[dict[str, str]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The console of a bench for whoever asks: start and end its recorder, read what it kept, type."""
+"""The console of a bench, a virtual one too, for whoever asks: its recorder, what that kept, and typing."""
 
 import json
 import os
@@ -10,19 +10,46 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from storqual.base import child
 from storqual.base.console_log import SAID, said_text
 from storqual.base.files import parse_json, state_home
 from storqual.bench.ladder import ConsoleTyping
-from storqual.console.guest_console import VirtualConsole
 from storqual.console.recorder import RecorderPlaces
 from storqual.console.recording import Recording
 from storqual.console.sources import missing_program, source_of
 from storqual.inputs.console_way import ConsoleWay
+from storqual.virtual_bench import boot
 from storqual.virtual_bench.places import BenchPlaces
-from storqual_core.kit.errors import BadInputError, ToolError
+from storqual.virtual_bench.power import power_state
+from storqual.virtual_bench.qmp import converse
+from storqual_core.kit.errors import BadInputError, StorqualError, ToolError
+
+_KEYS = ("alt", "sysrq")
+
+
+@dataclass(frozen=True)
+class VirtualConsole:
+    """The console of the bench of a state folder, as the ladder wants one."""
+
+    places: BenchPlaces
+
+    def sysrq(self, letter: str) -> None:
+        """Press the key. Raises StorqualError where the bench is off, or QEMU does not answer."""
+        state = power_state(self.places)
+        if state is None:
+            raise StorqualError("the virtual bench is off")
+        keys = [{"type": "qcode", "data": key} for key in (*_KEYS, letter)]
+        converse(Path(state.monitor), lambda monitor: monitor.ask("send-key", {"keys": keys}))
+
+    def mark(self) -> int:
+        return boot.mark(self.places.console)
+
+    def text_since(self, mark: int) -> str:
+        return boot.written_since(self.places.console, mark)
+
 
 _READY_S = 30.0
 _ANSWER_S = 15.0

@@ -32,9 +32,14 @@ from storqual.base.console_log import (
     read_recording,
     utc_stamp,
 )
-from storqual.console.listener import NetconsoleListener
 from storqual.console.recording import Recording
-from storqual.console.sources import ConsoleLostError, ConsoleSource, OpenConsole, source_from_plain
+from storqual.console.sources import (
+    ConsoleLostError,
+    ConsoleSource,
+    NetconsoleListener,
+    OpenConsole,
+    source_from_plain,
+)
 from storqual_core.kit.durable import replace_file
 from storqual_core.kit.errors import StorqualError, ToolError
 

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from storqual.bench.ssh_words import ssh_words
+from storqual.bench.reached import ssh_words
 from storqual.console.console import console_of
 from storqual.inputs import load_inventory
 from storqual.inputs.power import read_rendered_power

@@ -17,8 +17,7 @@ from storqual.base.text import terminal_text
 from storqual.bench.follow import Connection, ConnectionLostError
 from storqual.bench.ladder import LIMIT_S, ConsoleTyping, LadderStep, PowerCycle, Recovery, SilentBench, climb
 from storqual.bench.reboot import Boot, parse_ssh_address, ssh_answers
-from storqual.console.console import Console, console_of
-from storqual.console.guest_console import VirtualConsole
+from storqual.console.console import Console, VirtualConsole, console_of
 from storqual.power.cycling import BenchPower, cycle_bench
 from storqual.run import Run, append_event, read_batch, read_run
 from storqual.run.records import Event

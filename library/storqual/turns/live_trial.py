@@ -19,11 +19,10 @@ from storqual.kinds.record import Observed
 from storqual.kinds.trial import WRITES, head_line
 from storqual.run.collect import keep_raw
 from storqual.run.layout import TURNS, now
-from storqual.turns.acts import CONTROL_WAYS, Reach
+from storqual.turns.acts import CONTROL_WAYS, POWER_WAYS, PowerReach, Reach, longest_cycle_s
 from storqual.turns.bring_back import BenchHere
 from storqual.turns.live_turn import LiveTurn, TurnLostError
 from storqual.turns.needed_packages import install_package
-from storqual.turns.power_acts import POWER_WAYS, PowerReach, longest_cycle_s
 from storqual.virtual_bench.power import reset
 from storqual_core.data.faults import LOGGING_WAY, POWER, WAYS, Way
 from storqual_core.kit.errors import StorqualError, ToolError

@@ -67,6 +67,12 @@ class _AnsibleLine:
             self._action._connection.reset()  # noqa: SLF001 - as above
 
 
+def virtual_state(action: Any, variables: Mapping[str, Any]) -> str:  # noqa: ANN401 - Ansible publishes no types
+    """The state folder of a virtual bench on the control node; empty for any other."""
+    virtual = variables.get("storqual_kind") == "virtual" and variables.get("virtual_bench_state")
+    return str(action._task.args.get("virtual_state") or action._templar.template(virtual or ""))  # noqa: SLF001 - as `bench_action`
+
+
 class RecoveringAction(ActionBase):
     """Brings a bench back that stops answering under a module of this action, where a campaign has reserved it.
 
@@ -197,8 +203,7 @@ class RecoveringAction(ActionBase):
         """Where a virtual bench has its console and switch; None for any other."""
         from storqual.virtual_bench.places import BenchPlaces  # noqa: PLC0415 - as above
 
-        virtual = variables.get("storqual_kind") == "virtual" and variables.get("virtual_bench_state")
-        state = str(self._task.args.get("virtual_state") or self._templar.template(virtual or ""))
+        state = virtual_state(self, variables)
         return BenchPlaces.of(state) if state else None
 
     def _shell(self, command: str) -> str:

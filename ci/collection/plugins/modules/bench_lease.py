@@ -19,7 +19,7 @@ options:
     description: State folder of the bench.
     type: path
   python:
-    description: The bench's Python interpreter.
+    description: The bench's Python interpreter; by default the one that its inventory names.
     type: path
   queue:
     description: A folder where reservations are kept besides, which control nodes may share.

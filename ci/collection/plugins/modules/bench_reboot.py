@@ -25,7 +25,7 @@ options:
     type: float
     default: 90
   virtual_state:
-    description: State folder of a virtual bench on the control node.
+    description: State folder of a virtual bench on the control node; by default the one of its inventory.
     type: path
   recovery_limit_s:
     description: Seconds within which a bench that does not come back is brought back step by step.

@@ -11,9 +11,9 @@ description:
     bench over the reboot. It never fails; where nothing was kept the text is empty.
 options:
   virtual_state:
-    description: The state folder of a virtual bench; empty for another one, whose recorded console is read.
+    description: The state folder of a virtual bench, by default the one of its inventory. Another bench's recorded
+      console is read.
     type: path
-    default: ""
   since:
     description: What was there before the boot, as RV(mark) of an earlier call.
     type: dict
@@ -23,7 +23,6 @@ author: [storqual contributors (!UNKNOWN)]
 EXAMPLES = r"""
 - name: Note where the console ends
   last_words:
-    virtual_state: "{{ virtual_bench_state | default('') }}"
   register: before_boot
 """
 

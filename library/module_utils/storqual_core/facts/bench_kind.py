@@ -12,11 +12,11 @@ import re
 from dataclasses import dataclass
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
-from ..host.selinux import ENFORCE, has_policy
 from ..kit.command import Runner, find_program
 from ..kit.machine import Machine, selected_word, visible
 from ..provision.initramfs import initramfs_maker
-from ..provision.package_manager import package_manager
+from ..provision.package_services import package_manager
+from ..provision.selinux import ENFORCE, has_policy
 from ..tools import depmod
 
 

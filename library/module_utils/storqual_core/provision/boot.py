@@ -34,7 +34,7 @@ from ..tools.grub import KEPT_ENTRY, TRIAL_ENTRY, Grub, MenuEntry, initramfs_nam
 from ..tools.kmod import Build
 from .engine import Call
 from .initramfs import builds_in
-from .package_manager import packages_of
+from .package_services import packages_of
 
 WORD = "storqual.initramfs="
 _PREFIX = "initrd.storqual-"

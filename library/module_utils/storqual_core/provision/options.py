@@ -40,7 +40,7 @@ from .driver import (
 )
 from .engine import Call, SettingChange, StepOutcome, refuse_problems
 from .initramfs import Initramfs, builds_in, with_file
-from .package_manager import packages_of
+from .package_services import packages_of
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Sequence
 
-from ..host.selinux import has_policy
 from ..kit.command import Runner
 from ..kit.errors import MissingToolError, StorqualError, ToolError
 from ..kit.machine import Machine
-from ..tools import matchpathcon, sestatus
+from ..tools import ausearch, matchpathcon
+
+ENFORCE = "/sys/fs/selinux/enforce"
+_OWN_CONTEXT = "/proc/self/attr/current"
+
+
+def has_policy(machine: Machine) -> bool:
+    """Whether a policy is loaded: a kernel that has SELinux and was given none leaves every process as `kernel`."""
+    return machine.exists(ENFORCE) and machine.text(_OWN_CONTEXT) != "kernel"
+
 
 _CONTEXT = "security.selinux"
 
@@ -44,7 +52,7 @@ def denials(machine: Machine, runner: Runner, path: str) -> str:
         return ""
     with suppress(StorqualError):
         output = runner(["ausearch", "-m", "AVC", "-ts", "recent"], timeout=60.0).stdout
-        own = [each for each in sestatus.parse_denials(output) if each.path == path and not each.permissive]
+        own = [each for each in ausearch.parse_denials(output) if each.path == path and not each.permissive]
         for each in own[-1:]:
             return f" (SELinux denied {' '.join(each.permissions)} to {each.program}: {path} has type {each.target})"
     return ""

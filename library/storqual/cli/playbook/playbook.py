@@ -15,7 +15,7 @@ from storqual.inputs.lab import bench_names, missing_inventories
 from storqual.inputs.shape import raise_all
 from storqual_core.kit.errors import EXIT_UNEXPECTED, BadInputError, StorqualError
 
-_OF_COMMANDS = frozenset({"facts", "look", "power", "redfish_power"})
+_OF_COMMANDS = frozenset({"facts", "power", "redfish_power"})
 """Playbooks that other commands run, with variables that people do not have."""
 _ON_FILES = frozenset({"publish"})
 """These contact no bench."""

@@ -11,6 +11,7 @@ from ansible.errors import AnsibleConnectionFailure
 
 from storqual.bench.follow import Collector, Stopped
 from storqual.run import append_event, read_batch, read_run
+from storqual.turns.recovering_action import virtual_state
 from storqual_core.kit.errors import StorqualError
 from tests.support.turn_records import REQUEST, plan_campaign
 
@@ -85,6 +86,16 @@ def test_a_connection_that_asks_for_a_password_is_refused(connection: Ssh) -> No
 def test_a_bench_that_is_this_machine_is_reached_by_a_shell() -> None:
     lasting = action(SimpleNamespace(transport="local", become=None))._lasting()
     assert lasting.run("echo here").strip() == "here"
+
+
+def test_what_is_not_given_is_what_the_variables_of_the_bench_say() -> None:
+    here = action(Ssh())
+    here._task = SimpleNamespace(environment=None, args={})
+    variables = {"storqual_kind": "virtual", "virtual_bench_state": "/state"}
+    assert virtual_state(here, variables) == "/state"
+    assert virtual_state(here, {**variables, "storqual_kind": "hardware"}) == ""
+    assert here._python({"ansible_python_interpreter": "/opt/python"}) == "/opt/python"
+    assert here._python({"ansible_python_interpreter": "auto"}) == here._python({}) == "/usr/bin/python3"
 
 
 ARGUMENTS = {"python": "python3", "state_dir": "/s", "virtual_state": "", "recovery_limit_s": 600}

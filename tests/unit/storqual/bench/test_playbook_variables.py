@@ -43,7 +43,7 @@ def test_what_playbook_roles_and_ansible_know_is_let_pass() -> None:
         *("history",),
     )
     assert unknown("qualify.yml", *options, "waivers") == []
-    assert unknown("facts.yml", "answers_folder", "facts_deep") == []
+    assert unknown("facts.yml", "answers_folder", "facts_deep", "look_depths") == []
 
 
 @pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda path: path.stem)

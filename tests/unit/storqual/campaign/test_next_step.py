@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from storqual.campaign import Further, Provision, RunBatch, Stop
 from storqual.campaign.further import rest_of
 from storqual.campaign.next_step import next_command
-from storqual.cli.playbook.record import parse_fields, record
+from storqual.cli.playbook.record import parse_fields, record, session_failure
 from storqual.plan.make import check_resume
 from storqual.run import append_event, collect, coverage, finish_run, read_batch, read_run
 from storqual_core.kit.errors import BadInputError
@@ -25,6 +25,7 @@ from tests.support.simulated_campaign import plan as plan_run_of
 pytestmark = pytest.mark.slow
 
 SUITE = SMALL_SUITE.replace("cells: 8", "cells: 4, block: 9s")
+HUNG = {"ended_by": "its watchdog", "seconds": 9.0}
 
 
 def plan(folder: Path, **options: Any) -> Path:
@@ -184,12 +185,33 @@ def test_a_bench_of_another_run_is_refused(tmp_path: Path) -> None:
             ask()
 
 
-def test_fields_are_words_or_json() -> None:
-    assert parse_fields(["a=1", "b:=1", 'c:={"d": [2]}']) == {"a": "1", "b": 1, "c": {"d": [2]}}
-    with pytest.raises(BadInputError, match="expected name=value"):
-        parse_fields(["a", "b:={"])
-    with pytest.raises(BadInputError, match="expected JSON"):
-        parse_fields([f"b:={'[' * 5000}"])
+@pytest.mark.parametrize(
+    ("failed", "booted", "panic", "kinds"),
+    [
+        ({"msg": "x"}, {}, "", ["provision_failed"]),
+        ({"msg": "x", **HUNG}, {}, "", ["bench_hung", "provision_failed"]),
+        ({"msg": "x", "evidence": {}}, HUNG, "", ["bench_hung", "provision_failed"]),
+        # of the boot of a session before
+        ({"msg": "x"}, HUNG, "", ["provision_failed"]),
+        ({"reason": "x"}, {}, "Oops", ["provision_failed", "kernel_panic"]),
+    ],
+)
+def test_a_session_that_failed_is_recorded_with_what_its_bench_hung_in_and_its_last_words(
+    tmp_path: Path, failed: dict[str, Any], booted: dict[str, Any], panic: str, kinds: list[str]
+) -> None:
+    path, words = plan(tmp_path), {"panic": panic, "sources": {"console": True}}
+    asked = {"session": "s01", "arm": "baseline", "task": "t", "failed": failed, "booted": booted}
+    for kind, fields in session_failure({**asked, "last_words": words}):
+        record(path, kind, {"bench": "b1", **fields})
+    events = {event.kind: event.fields for event in read_run(path).events if event.kind in kinds}
+    assert list(events) == kinds
+    assert events["provision_failed"].items() >= {"reason": "x", "task": "t", "arm": "baseline"}.items()
+
+
+def test_fields_are_words() -> None:
+    assert parse_fields(["a=1", "b=c=d"]) == {"a": "1", "b": "c=d"}
+    with pytest.raises(BadInputError, match="found 'a', expected name=value"):
+        parse_fields(["a", "b=1"])
 
 
 def test_a_point_by_which_the_bench_hung_is_not_tried_again_in_its_session_and_the_others_are(tmp_path: Path) -> None:

@@ -151,10 +151,10 @@ def test_benches_of_an_inventory_are_handed_to_tests_without_a_run(
 ) -> None:
     limits: list[str | None] = []
 
-    def answer(playbook: str, _: object, *, limit: str | None = None) -> dict[str, Any]:
+    def answer(playbook: str, _: object, *, limit: str, variables: object) -> dict[str, Any]:
         limits.append(limit)
-        assert playbook == "look.yml"
-        return {str(limit): {"facts": {"kernel": {"release": "6.1.0-47-amd64"}}, "kernel_log": ["quiet"]}}
+        assert (playbook, variables) == ("facts.yml", {"look_depths": {}})
+        return {limit: {"facts": {"kernel": {"release": "6.1.0-47-amd64"}}, "kernel_log": ["quiet"]}}
 
     monkeypatch.setattr(pytest_fixtures, "ask_benches", answer)
     pytest_fixtures.live_bench.cache_clear()

@@ -29,7 +29,7 @@ class Bench:
     def answer(
         self, playbook: str, sources: object, *, limit: str | None = None, variables: dict[str, Any]
     ) -> dict[str, Any]:
-        assert (playbook, limit) == ("look.yml", "b1")
+        assert (playbook, limit) == ("facts.yml", "b1")
         depths = variables["look_depths"]
         self.asked.append(depths)
         settings = [

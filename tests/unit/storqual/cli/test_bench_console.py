@@ -11,6 +11,7 @@ import pytest
 
 from storqual.cli import main
 from storqual.console.console import Console
+from storqual.run import iter_events
 from tests.support.make_run import make_run
 from tests.support.played_console import ConsoleServer, until
 
@@ -103,3 +104,14 @@ def test_a_description_that_is_wrong_is_told_without_its_password(
     assert code == 3
     assert "user" in err
     assert CANARY not in out + err
+
+
+def test_a_console_that_is_lost_is_a_note_in_the_run_and_no_reason_to_judge_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(tmp_path / "runs", finished=False)
+    described(monkeypatch, {"ipmi_sol": {"host": "bmc", "password": CANARY}})
+    assert called(capsys, "vbench", "stop", "--run", str(run), "--described", "--json")[0] == 0
+    (*_, note) = (event.text("text") for event in iter_events(run) if event.kind == "note")
+    assert note.startswith("the recorded console was not taken into the run: ")
+    assert CANARY not in note

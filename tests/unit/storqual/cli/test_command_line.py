@@ -52,8 +52,9 @@ def test_commands_of_has_help_with_an_example_and_an_answer_for_programs(name: s
 
 
 def test_commands_of_has_a_file_of_its_name() -> None:
-    """Some files hold several: suites and keywords, both ends of a signature, who has a bench."""
-    pairs = {"keywords": "robot", "verify": "signoff", "waive": "judge", "note": "signoff"}
+    """Some files hold several: suites and keywords, both ends of a signature, who has a bench, events of a run."""
+    pairs = {"keywords": "robot", "verify": "signoff", "waive": "judge", "note": "signoff", "events": "record"}
+    pairs["resolve"] = "inventory"
     pairs.update({f"bench {name}": "bench_lease" for name in ("take", "release", "out", "back", "status")})
     modules = {name: (command(name).callback or print).__module__.rpartition(".")[2] for name in COMMANDS}
     assert modules == {name: pairs.get(name, name.partition(" ")[0]) for name in COMMANDS}
@@ -78,6 +79,10 @@ def test_every_option_says_what_it_is_for(name: str) -> None:
         (["events", "."], "storqual: run.json: cannot be read; this is not a run directory"),
         (["plan"], "storqual: -i/--inventory is needed"),
         (["judge", "\x1b[31m"], "storqual judge: Invalid value for 'RUN...'"),
+        *(
+            (words, "storqual")
+            for words in (["judge", ".", "--json"], ["plan", "--sed", "--json"], ["plan", "--json"])
+        ),
     ],
 )
 def test_a_mistake_is_one_line_that_says_what_to_do(
@@ -87,34 +92,16 @@ def test_a_mistake_is_one_line_that_says_what_to_do(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Exit code 3, nothing on standard output, no traceback, no escape sequence."""
+    """Exit code 3, standard output for programs alone, no traceback, no escape sequence."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     out, err = capsys.readouterr()
-    assert (ended.value.code, out) == (3, "")
+    answer = {"errors": [each.removeprefix("storqual: ") for each in err.splitlines()], "exit_code": 3}
+    assert (ended.value.code, out) == (3, json.dumps(answer, indent=1) + "\n" if "--json" in arguments else "")
     assert err.startswith(line)
     assert all(message.startswith("storqual") for message in err.splitlines())
     assert "\x1b" not in err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code"), [(["judge", ".", "--json"], 3), (["plan", "--sed", "--json"], 3), (["plan", "--json"], 3)]
-)
-def test_with_json_a_mistake_is_told_to_programs_too(
-    arguments: list[str],
-    code: int,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    out, err = capsys.readouterr()
-    answer = json.loads(out)
-    assert (ended.value.code, answer["exit_code"]) == (code, code)
-    assert answer["errors"] == [line.removeprefix("storqual: ") for line in err.splitlines()] != []
 
 
 def test_the_list_of_commands_cuts_no_sentence(

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from storqual.cli import main, storqual
-from storqual.cli.unexpected import tell_unexpected
+from storqual.cli import main, storqual, tell_unexpected
 from storqual.inputs.drop import load_drop
 from storqual.inputs.lab import inventory_from_hostvars
 from storqual.inputs.suite_file import read_suite

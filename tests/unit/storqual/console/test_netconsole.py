@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual.base.console_log import NET, NOTE, lost_messages, panic_text, read_recording
-from storqual.base.netconsole import NetconsoleText, datagram_of
+from storqual.base.console_log import (
+    NET,
+    NOTE,
+    NetconsoleText,
+    datagram_of,
+    lost_messages,
+    panic_text,
+    read_recording,
+)
 from storqual.console.console import Console, console_of
 from storqual.inputs.console_way import ConsoleWay, Netconsole
 from storqual.virtual_bench.places import BenchPlaces

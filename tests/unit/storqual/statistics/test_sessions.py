@@ -86,24 +86,10 @@ def test_history_with_a_large_session_effect_does_not() -> None:
 
 def test_two_quiet_sessions_per_arm_decide_a_wide_margin() -> None:
     """What the quick profile rests on: one launch in each of 2 + 2 boots."""
-    comparison = decide(
-        [1000.0, 1003.0],
-        [1001.0, 999.0],
-        margin=0.08,
-        indifference=0.02,
-        baseline_sessions=["s1", "s4"],
-        candidate_sessions=["s2", "s3"],
-    )
-    assert comparison.outcome == "pass"
-    slow = decide(
-        [1000.0, 1003.0],
-        [801.0, 799.0],
-        margin=0.08,
-        indifference=0.02,
-        baseline_sessions=["s1", "s4"],
-        candidate_sessions=["s2", "s3"],
-    )
-    assert slow.outcome == "fail"
+    sessions = {"baseline_sessions": ["s1", "s4"], "candidate_sessions": ["s2", "s3"]}
+    for candidate, outcome in (([1001.0, 999.0], "pass"), ([801.0, 799.0], "fail")):
+        comparison = decide([1000.0, 1003.0], candidate, margin=0.08, indifference=0.02, **sessions)
+        assert comparison.outcome == outcome
 
 
 def test_launches_of_a_session_under_way_change_nothing() -> None:

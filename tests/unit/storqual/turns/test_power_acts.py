@@ -10,7 +10,7 @@ from storqual.bench.follow import Connection, ConnectionLostError
 from storqual.kinds.record import DRIVE_KEPT_POWER, DRIVE_LOST_POWER
 from storqual.power.cycling import BenchPower
 from storqual.run import append_event, iter_events
-from storqual.turns.power_acts import POWER_WAYS, PowerReach, longest_cycle_s
+from storqual.turns.acts import POWER_WAYS, PowerReach, longest_cycle_s
 from storqual_core.data.faults import POWER, WAYS
 from storqual_core.kit.errors import ToolError
 from tests.support.make_run import make_run

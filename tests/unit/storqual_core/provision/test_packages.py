@@ -14,7 +14,7 @@ from storqual_core.kit.machine import Machine
 from storqual_core.provision.boot import System
 from storqual_core.provision.initramfs import Initramfs
 from storqual_core.provision.kernel_package import look_at_package
-from storqual_core.provision.package_manager import packages_of
+from storqual_core.provision.package_services import packages_of
 from storqual_core.tools import TOOLS, dpkg, rpm
 from storqual_core.tools.capabilities import offers
 from tests.support.replay import Call, Replay

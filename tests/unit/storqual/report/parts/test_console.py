@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from storqual.base.console_log import GAP, NET, SAID, LineStamper
-from storqual.base.netconsole import LOST
+from storqual.base.console_log import GAP, LOST, NET, SAID, LineStamper
 from storqual.report import build_report
 from storqual.run import sha256_of
 from tests.support.judged_reports import QUICK, judged
