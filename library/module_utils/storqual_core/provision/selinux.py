@@ -15,7 +15,7 @@ from typing import Sequence
 from ..kit.command import Runner
 from ..kit.errors import MissingToolError, StorqualError, ToolError
 from ..kit.machine import Machine
-from ..tools import ausearch, matchpathcon
+from ..tools import matchpathcon, sestatus
 
 ENFORCE = "/sys/fs/selinux/enforce"
 _OWN_CONTEXT = "/proc/self/attr/current"
@@ -52,7 +52,7 @@ def denials(machine: Machine, runner: Runner, path: str) -> str:
         return ""
     with suppress(StorqualError):
         output = runner(["ausearch", "-m", "AVC", "-ts", "recent"], timeout=60.0).stdout
-        own = [each for each in ausearch.parse_denials(output) if each.path == path and not each.permissive]
+        own = [each for each in sestatus.parse_denials(output) if each.path == path and not each.permissive]
         for each in own[-1:]:
             return f" (SELinux denied {' '.join(each.permissions)} to {each.program}: {path} has type {each.target})"
     return ""

@@ -21,7 +21,6 @@ def _shipped() -> None:
     """Never called; what stands here is shipped."""
     from . import (  # noqa: F401, PLC0415 - see above
         arcconf,
-        ausearch,
         blkid,
         bls,
         boot_files,
@@ -37,6 +36,7 @@ def _shipped() -> None:
         grub,
         hbacmd,
         iscsiadm,
+        kdumpctl,
         kmod,
         lsinitrd,
         lsiutil,
@@ -55,6 +55,7 @@ def _shipped() -> None:
         sas3ircu,
         sasflash,
         sdparm,
+        sestatus,
         sg3,
         sg_persist,
         sg_ses,

@@ -167,11 +167,12 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class ModeSense:
-    """A device's mode pages by (page, subpage); lines of the header in `notes`."""
+    """A device's mode pages by (page, subpage), with the heading's title of each; lines of the header in `notes`."""
 
     identity: str
     kind: str
     pages: Mapping[tuple[int, int], bytes]
+    titles: Mapping[tuple[int, int], str]
     notes: tuple[str, ...] = ()
 
 
@@ -205,6 +206,7 @@ def parse_mode_pages(text: str) -> ModeSense:
         elif line.strip():
             notes.append(line.strip())
     pages: dict[tuple[int, int], bytes] = {}
+    titles: dict[tuple[int, int], str] = {}
     for name, lines in blocks:
         data_bytes = parse_hex_bytes(" ".join(lines))
         if not data_bytes:
@@ -221,9 +223,11 @@ def parse_mode_pages(text: str) -> ModeSense:
         except ToolError as problem:
             # one page that a drive does not send whole says nothing against the others
             notes.append(f"{name}: {problem}: {data_bytes.hex(' ')}")
+        else:
+            titles[number, subpage] = name
     if not pages:
         raise ToolError(f"sg_modes printed no mode page: {notes[-1][:200] if notes else 'nothing'}")
-    return ModeSense(identity, kind, pages, tuple(notes))
+    return ModeSense(identity, kind, pages, titles, tuple(notes))
 
 
 def parse_inquiry(text: str) -> Inquiry:
@@ -287,6 +291,7 @@ _LENGTH = re.compile(r"(?:Logical block length|\bBlock size)\s*=\s*([0-9]{1,20})
 _BYTES = re.compile(r"Device size\s*:\s*([0-9]{1,20}) bytes", re.IGNORECASE)
 _EXPONENT = re.compile(r"Logical blocks per physical block exponent\s*=\s*([0-9]{1,2})\b", re.IGNORECASE)
 _PHYSICAL = re.compile(r"physical block length\s*=\s*([0-9]{1,20}) bytes", re.IGNORECASE)
+_ALIGNED = re.compile(r"Lowest aligned (?:LBA|logical block address)\s*=\s*([0-9]{1,20})\b", re.IGNORECASE)
 _FLAG = re.compile(
     r"\b(prot_en|p_type|p_i_exponent|lbpme|lbprz|tpe|tprz|rc_basis)\s*=\s*([0-9]{1,20})\b", re.IGNORECASE
 )
@@ -294,11 +299,12 @@ _FLAG = re.compile(
 
 @dataclass(frozen=True)
 class Capacity:
-    """Bytes of a drive and of its logical and physical blocks (None: not told), and flags by acronym."""
+    """Bytes of a drive and of its logical and physical blocks (None: not told), alignment, flags by acronym."""
 
     size: int
     block: int
     physical_block: int | None = None
+    lowest_aligned: int | None = None
     flags: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -318,13 +324,14 @@ def parse_capacity(text: str) -> Capacity:
         or (total and int(total.group(1)) != blocks * block)
     ):
         raise ToolError(f"sg_readcap tells sizes that are not one: {blocks} blocks of {block} bytes and another")
-    exponent, physical = _EXPONENT.search(text), _PHYSICAL.search(text)
+    exponent, physical, aligned = (pattern.search(text) for pattern in (_EXPONENT, _PHYSICAL, _ALIGNED))
     if exponent and physical and block << int(exponent.group(1)) != int(physical.group(1)):
         raise ToolError(f"sg_readcap reports two physical block lengths: {exponent.group(0)}, {physical.group(0)}")
     return Capacity(
         size=blocks * block,
         block=block,
         physical_block=block << int(exponent.group(1)) if exponent else None,
+        lowest_aligned=int(aligned.group(1)) if aligned else None,
         flags={name.lower(): int(value) for name, value in _FLAG.findall(text)},
     )
 

@@ -173,11 +173,13 @@ def _count(counts: dict[str, int], line: str, number: int) -> None:
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """One line of `/var/log/zypp/history`; `name` is that of a package, or empty."""
+    """One line of `/var/log/zypp/history`; name, edition and architecture are those of a package, or empty."""
 
     time: str
     action: str
     name: str = ""
+    edition: str = ""
+    architecture: str = ""
     words: tuple[str, ...] = ()
 
 
@@ -198,7 +200,8 @@ def parse_history(text: str) -> tuple[HistoryEntry, ...]:
         package = bool(match) and match is not None and match.group(2) in ("install", "remove")
         if match is None or (package and (len(words) < 4 or not all(words[:3]))):
             raise line_error("zypp history", number, line, "an entry: time, action, and what it was done to")
-        entries.append(HistoryEntry(match.group(1), match.group(2), words[0] if package else "", words))
+        name, edition, architecture = words[:3] if package else ("", "", "")
+        entries.append(HistoryEntry(match.group(1), match.group(2), name, edition, architecture, words))
     if not entries:
         raise ToolError(f"zypp history has no entry: {first_line(text)}")
     return tuple(entries)

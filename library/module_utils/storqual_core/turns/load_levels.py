@@ -73,9 +73,9 @@ COMMAND_FACTORS: Mapping[str, Sequence[str]] = {"size": COMMAND_SIZES, "place": 
 
 @dataclass(frozen=True)
 class QueueLimits:
-    """What a drive's queue says of itself: sectors of 512 bytes, `alignment` in bytes.
+    """What a drive's queue says of itself: sectors of 512 bytes, `alignment` and `segment_bytes` in bytes.
 
-    `fua`: writes through the cache are one command; 0 for a `discard` that it does not have. `compare`
+    `fua`: writes through the cache are one command; 0 for a `discard` or `zeroes` that it does not have. `compare`
     are the blocks that COMPARE AND WRITE takes. `keeps_zeros`: what is unmapped reads as zeros. `polls`: it can be
     asked for completions instead of waiting for an interrupt. `protection` is the type of T10 protection information
     that the drive is formatted with (0 for none), `integrity` the folder of sysfs that says who makes and checks it,
@@ -86,11 +86,13 @@ class QueueLimits:
     limit: int = 2560
     hard: int = 2560
     segments: int = 128
+    segment_bytes: int = 65536
     alignment: int = 512
     depth: int = 32
     fua: bool = False
     scsi: bool = True
     discard: int = 0
+    zeroes: int = 0
     keeps_zeros: bool = False
     compare: int = 0
     polls: bool = False
@@ -123,6 +125,7 @@ def read_limits(machine: Machine, drive: SysfsDrive) -> QueueLimits:
         limit=limit // block * block,
         hard=number("max_hw_sectors_kb", limit // 2) * 2 // block * block,
         segments=number("max_segments", 64),
+        segment_bytes=number("max_segment_size", 4096),
         # the kernel makes protection information of whole blocks of memory; later ones say so themselves
         alignment=max(number("dma_alignment", 511) + 1, block * 512 if integrity else 0),
         depth=max(number("nr_requests", 32), host or 0),
@@ -133,6 +136,7 @@ def read_limits(machine: Machine, drive: SysfsDrive) -> QueueLimits:
         polls=machine.text(f"{queue}/io_poll") == "1",
         scsi=bool(drive.hctl),
         discard=number("discard_max_bytes", 0) // 512,
+        zeroes=number("write_zeroes_max_bytes", 0) // 512,
         keeps_zeros=len(provisioning) > 5 and bool(provisioning[5] & 0x04),
     )
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tools that say how a bench is set up: mokutil, ausearch, lsinitrd, weak-modules."""
+"""Tools that say how a bench is set up: mokutil, sestatus, kdumpctl, lsinitrd, weak-modules."""
 
 import pytest
 
 from storqual_core.kit.errors import ToolError
-from storqual_core.tools import ausearch, lsinitrd, mokutil, weak_modules
+from storqual_core.tools import kdumpctl, lsinitrd, mokutil, sestatus, weak_modules
 from tests.support.tool_fixtures import fixture_text
 
 
@@ -37,11 +37,35 @@ def test_keys_are_known_by_digest_and_name_however_they_are_listed() -> None:
         mokutil.parse_keys(cut)
 
 
+def test_selinux_now_and_at_the_next_boot_are_two_things() -> None:
+    found = sestatus.parse_status(fixture_text("sestatus", "enabled.txt"))
+    assert (found.enabled, found.mode, found.configured, found.policy) == (
+        True,
+        "enforcing",
+        "permissive",
+        "targeted",
+    )
+    assert found.booleans == {"example_can_load": False, "example_other": True}
+    assert not sestatus.parse_status(fixture_text("sestatus", "disabled.txt")).enabled
+    assert sestatus.parse_status(fixture_text("sestatus", "verbose.txt")).mode == "permissive"
+    with pytest.raises(ToolError, match="mode 'missing'"):
+        sestatus.parse_status("SELinux status:                 enabled\n")
+
+
 def test_a_module_that_selinux_denied_is_told_with_its_type() -> None:
-    (denial,) = ausearch.parse_denials(fixture_text("ausearch", "denied.txt"))
+    (denial,) = sestatus.parse_denials(fixture_text("sestatus", "denied.txt"))
     assert (denial.permissions, denial.path, denial.target) == (("module_load",), "/root/a.ko", "admin_home_t")
     with pytest.raises(ToolError, match="line 1 is not a denial with both contexts"):
-        ausearch.parse_denials('avc:  denied  { module_load } for  pid=1 comm="insmod" path="/a\n')
+        sestatus.parse_denials('avc:  denied  { module_load } for  pid=1 comm="insmod" path="/a\n')
+
+
+def test_kdump_is_operational_or_says_why_not() -> None:
+    assert kdumpctl.parse_status(fixture_text("kdumpctl", "operational.txt")) == kdumpctl.Kdump(True, "kdump")  # noqa: FBT003 - its first field
+    assert kdumpctl.parse_status(fixture_text("kdumpctl", "not_operational.txt")).operational is False
+    failed = kdumpctl.parse_status(fixture_text("kdumpctl", "failed.txt"))
+    assert (failed.operational, len(failed.problems)) == (None, 2)
+    with pytest.raises(ToolError, match="two at once"):
+        kdumpctl.parse_status("Kdump is operational\nKdump is not operational\n")
 
 
 def test_an_image_is_listed_with_what_lies_in_front_of_it() -> None:

@@ -135,11 +135,12 @@ def test_a_dry_run_of_zypper_changes_nothing() -> None:
 
 def test_the_history_of_libzypp_names_packages_that_came_and_went() -> None:
     entries = zypper.parse_history(fixture_text("zypper", "history.txt"))
-    assert [(entry.action, entry.name, entry.words[1]) for entry in entries[1:3]] == [
+    assert [(entry.action, entry.name, entry.edition) for entry in entries] == [
+        ("command", "", ""),
         ("install", "example", "1.4-1.1"),
         ("remove", "kernel-default", "6.4.0-150600.21.2"),
+        ("radd", "", ""),
     ]
-    assert [(entry.action, entry.name) for entry in (entries[0], entries[3])] == [("command", ""), ("radd", "")]
     with pytest.raises(ToolError, match="line 2 is not an entry"):
         zypper.parse_history("2025-01-02 03:04:00|command|root|'zypper'|\n2025-01-02 03:04:05|install|exa\n")
 

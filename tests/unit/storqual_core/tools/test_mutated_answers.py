@@ -20,11 +20,12 @@ from tests.support.mangle import lost_lines, noisy
 from tests.support.tool_fixtures import fixture_texts
 from tests.unit.storqual_core.tools.test_conformance import parsers
 
-NAMES = ("rpm", "dnf", "zypper", "mokutil", "ausearch", "lsinitrd", "weak_modules")
+NAMES = ("rpm", "dnf", "zypper", "mokutil", "kdumpctl", "sestatus", "lsinitrd", "weak_modules")
 EACH = 10
 # what a parser says in its own words
 OWN = {
-    *("complete", "nothing", "aborted", "process", "another program", "x86_64"),
+    *("complete", "nothing", "aborted", "process", "another program", "enforcing", "disabled", "permissive"),
+    *("x86_64",),
 }
 
 

@@ -85,6 +85,10 @@ VALUES: dict[str, Callable[[Any], object]] = {
     ),
     "dnf/posttrans_dracut_failed.txt": lambda found: len(found.failures) == 3,
     "dnf/transaction_test_error_same_files.txt": lambda found: len(found.problems) == 5,
+    "kdumpctl/el10_operational_while_service_failed.txt": lambda found: (
+        (found.operational, found.mode) == (True, "fadump")
+    ),
+    "kdumpctl/start_no_memory_reserved.txt": lambda found: found.operational is None and len(found.problems) == 2,
     "lsinitrd/el7_early_cpio.txt": lambda found: (
         (len(found.early), len(found.modules), len(found.files)) == (6, 20, 5)
     ),
@@ -101,6 +105,11 @@ VALUES: dict[str, Callable[[Any], object]] = {
         [(each.name, each.version) for each in found.packages].count(("bpftool", "5.14.0")) == 2
     ),
     "sestatus/avc_module_load_denied.txt": lambda found: found[0].target == "admin_home_t",
+    "sestatus/disabled.txt": lambda found: not found.enabled,
+    "sestatus/enforcing.txt": lambda found: (found.configured, len(found.booleans)) == ("enforcing", 6),
+    "sestatus/ol8_enforcing_config_disabled.txt": lambda found: (
+        (found.mode, found.configured) == ("enforcing", "disabled")
+    ),
     "weak_modules/el6_depmod_unknown_symbols.txt": lambda found: len(found.unknown) == 4,
     "weak_modules/el7_not_compatible_in_symbols.txt": lambda found: (
         [len(fit.symbols) for fit in found.incompatible] == [1, 3, 1]

@@ -132,7 +132,7 @@ def test_all_mode_pages_are_read_as_bytes() -> None:
     replay = Replay([Call("sg_modes -a /dev/sg0", fixture_text("sg3", "modes.txt"))])
     found = sg3.read_mode_pages(replay, "/dev/sg0")
     assert (found.identity, found.kind) == ("EXAMPLE DISK9 0007", "disk")
-    assert set(found.pages) == {(8, 0), (10, 0), (10, 1)}
+    assert found.titles == {(8, 0): "Caching", (10, 0): "Control", (10, 1): "Control extension"}
     assert len(found.pages[8, 0]) == 20
     assert found.pages[10, 1] == bytes.fromhex("4a01000400000000")
     assert "page_code: 0x0: 80 42 14 00" in found.notes
@@ -142,7 +142,7 @@ def test_all_mode_pages_are_read_as_bytes() -> None:
 def test_a_page_that_is_cut_off_is_kept_as_a_note_and_takes_no_other_with_it() -> None:
     short = fixture_text("sg3", "modes.txt").replace(" 10     00 00 00 00\n", "")
     found = sg3.parse_mode_pages(short)
-    assert set(found.pages) == {(10, 0), (10, 1)}
+    assert set(found.pages) == set(found.titles) == {(10, 0), (10, 1)}
     assert any(note.startswith("Caching: mode page 0x08: 16 of 20 bytes came back: 88 12 ") for note in found.notes)
     only = short.partition(">> Control,")[0]
     with pytest.raises(ToolError, match="no mode page: Caching: mode page 0x08: 16 of 20 bytes"):
@@ -196,7 +196,7 @@ def test_a_drive_tells_its_size_and_its_blocks() -> None:
     calls = [Call("sg_readcap --long /dev/sg1", "", rc=6), Call("sg_readcap --long /dev/sg1", LONG)]
     capacity = sg3.read_capacity(Replay(calls), "/dev/sg1")
     assert (capacity.size, capacity.block, capacity.physical_block) == (1000204886016, 512, 4096)
-    assert capacity.flags["lbpme"] == 1
+    assert (capacity.lowest_aligned, capacity.flags["lbpme"]) == (0, 1)
 
 
 def test_the_words_of_older_releases_are_read() -> None:

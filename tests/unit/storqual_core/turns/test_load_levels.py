@@ -62,6 +62,7 @@ def test_limits_are_those_of_the_queue_in_whole_blocks(tmp_path: Path) -> None:
         # 16383 KiB are no whole blocks of 4 KiB
         hard=32760,
         segments=169,
+        segment_bytes=65536,
         # protection information is made of whole blocks
         alignment=4096,
         depth=9000,
@@ -69,6 +70,7 @@ def test_limits_are_those_of_the_queue_in_whole_blocks(tmp_path: Path) -> None:
         polls=True,
         scsi=True,
         discard=8192,
+        zeroes=65536,
         keeps_zeros=True,
         compare=7,
         protection=1,
@@ -79,7 +81,7 @@ def test_limits_are_those_of_the_queue_in_whole_blocks(tmp_path: Path) -> None:
 def test_what_a_drive_or_an_older_kernel_does_not_tell_it_does_not_have(tmp_path: Path) -> None:
     pages = {"vpd_pgb2": vpd_page(0xB2, bytes(4))}
     found = read_limits(tree_with(tmp_path, {}, pages).machine, DRIVE)
-    assert (found.fua, found.discard, found.keeps_zeros, found.compare) == (False, 0, False, 0)
+    assert (found.fua, found.discard, found.zeroes, found.keeps_zeros, found.compare) == (False, 0, 0, False, 0)
     assert (found.block, found.limit, found.hard, found.alignment) == (1, 1024, 1024, 512)
 
 
