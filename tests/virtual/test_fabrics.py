@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fabrics of a virtual bench: a guard that refuses, a slower port found, two ports, faults that fire."""
+"""Fabrics of a virtual bench: all LUNs on their initiators, a guard that refuses, a slower port found, faults that fire."""
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,18 @@ pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
 
 INVENTORY = REPOSITORY / "inventories" / "virtual_fabrics"
 STATE = REPOSITORY / ".cache" / "bench" / "vfabric"
+LUNS = {"pseudo/fcoe": 4, "pseudo/iscsi_tcp": 2, "pseudo/nvme_tcp": 2}
 
 
 powered = power_fixture(INVENTORY, STATE)
+
+
+def test_every_lun_is_on_the_initiator_of_its_fabric(tmp_path: Path) -> None:
+    code, said = ran(tmp_path / "facts", "storqual", "facts", "-i", INVENTORY, "--json")
+    assert code == 0, said[-2000:]
+    facts: dict[str, Any] = json.loads(said)["vfabric"]
+    adapters = [drive["adapter"] for drive in facts["drives"]]
+    assert {name: adapters.count(name) for name in LUNS} == LUNS
 
 
 REFUSED = {
