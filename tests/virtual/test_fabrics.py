@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fabrics of a virtual bench: all LUNs on their initiators, a guard that refuses, a slower port found, faults that fire."""
+"""Fabrics of a virtual bench: all LUNs on their initiators, a guard that refuses, a slower port, faults that fire."""
 
 import json
 from pathlib import Path
