@@ -13,8 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from storqual.virtual_bench.places import BenchPlaces
+from storqual.virtual_bench.power import power_state
 from storqual_core.guard.signatures import volume_uuid
-from tests.support.arming import Arming, cut_while_arming
+from tests.support.arming import Arming, look_while_arming
+from tests.support.boot_cuts import CutBench, cut_a_trial
 from tests.support.live_bench import Bench, powered_bench
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
@@ -23,6 +26,10 @@ MEMBERS = [f"0x5000c5001f2a00{place}0" for place in range(5)]
 KERNEL = "linux-image-6.12-amd64"
 NVRAM = "nvram: {on: {adapter: dc390}, host_scsi_id: 6, max_tags: 8}\n"
 MEMORY = "/var/lib/storqual/saved.json"
+# /boot on a drive; what lies below it is seen again when that goes
+XFS = """
+mkfs.xfs -q -f {disk} && mount {disk} /mnt && cp -a /boot/. /mnt && umount /mnt && mount {disk} /boot
+"""
 PERSON = "playbooks/restore.yml writes the saved image back"
 
 
@@ -80,15 +87,38 @@ def state(bench: Bench) -> list[str]:
     return [line for line in bench.look() if not line.startswith("grubenv")]
 
 
-def test_no_power_cut_while_a_trial_is_armed_boots_what_is_not_proven(bench: Bench, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["ext4", "xfs"])
+def test_while_trials_are_armed_the_loader_finds_what_it_is_told_to_boot(
+    bench: Bench, tmp_path: Path, kind: str
+) -> None:
     """The candidate is the running kernel with an initramfs of our own, as a driver on trial has it."""
-    before = bench.look()
-    saved = bench.ask("grub-editenv /boot/grub/grubenv list | sed -n 's/^saved_entry=//p'").strip()
-    arming = Arming(bench.state, "vbench", bench.ask("uname -r").strip(), "/boot/grub", tmp_path)
+    before, file = bench.look(), None
+    places = BenchPlaces.of(bench.state)
+    power = power_state(places)
+    assert power is not None
+    drive = next(adapter for adapter in power.bench.adapters if adapter.alias == "vscsi").drives[0]
+    disk = f"/dev/disk/by-id/wwn-{drive.wwn}"
+    if kind == "xfs":
+        bench.ask(XFS.format(disk=disk))
+        file = places.drive(drive.device)
+    arming = Arming(bench.state, "vbench", bench.ask("uname -r").strip(), "/boot/grub", tmp_path, file)
     try:
-        cut_while_arming(arming, saved)
+        look_while_arming(arming)
     finally:
-        arming.end()
+        if kind == "xfs":
+            bench.ask(f"umount /boot; blkdiscard -f {disk}")
+    assert bench.look() == before
+
+
+def test_after_a_power_cut_at_any_moment_of_a_kernels_trial_the_old_system_runs(bench: Bench, tmp_path: Path) -> None:
+    before = bench.look()
+
+    def work() -> None:
+        played = bench.provision(STEPS["kernel"].drop)
+        assert played.code == 0, played.output
+        assert bench.play("restore.yml").code == 0
+
+    cut_a_trial(CutBench(bench.state, "vbench", "/boot/grub", "virtio_blk", tmp_path), work)
     assert bench.look() == before
 
 
