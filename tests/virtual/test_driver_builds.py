@@ -15,7 +15,6 @@ import pytest
 
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
-from tests.support.boot_cuts import CutBench, cut_a_trial
 from tests.support.driver_sources import DriverSources, driver_sources, packages_of_compiler
 from tests.support.live_bench import INVENTORY, Bench, powered_bench
 
@@ -143,20 +142,6 @@ def test_a_driver_that_can_be_taken_out_is_loaded_again_without_a_boot(bench: Be
     restored = bench.play("restore.yml")
     assert restored.code == 0, restored.output
     assert bench.ask(LOOK + BOOT) == before
-
-
-def test_after_a_power_cut_at_any_moment_of_a_drivers_trial_the_old_system_runs(
-    bench: Bench, good: Path, tmp_path: Path
-) -> None:
-    before = bench.ask(LOOK)
-
-    def work() -> None:
-        played = bench.provision(drop(good))
-        assert played.code == 0, played.output
-        assert bench.play("restore.yml").code == 0
-
-    cut_a_trial(CutBench(bench.state, "vbench", "/boot/grub", "virtio_blk", tmp_path), work)
-    assert bench.ask(LOOK) == before
 
 
 def test_a_build_that_panics_leaves_the_bench_on_what_it_booted_before(bench: Bench, sources: DriverSources) -> None:
