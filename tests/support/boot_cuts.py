@@ -182,13 +182,15 @@ def cut_a_trial(bench: CutBench, work: Callable[[], None]) -> None:
         places.put(bench.copies / f"start{number}")
 
     def start(cut: Cut) -> list[Runs] | str:
-        state = places.get()
+        state, seen = places.get(), list[Runs]()
         try:
-            return bench.started(cut, state, description)
+            seen = bench.started(cut, state, description)
         except (ToolError, AssertionError) as problem:
             return str(problem)
         finally:
+            print(f"{cut.left.name}, {cut.moment}, {cut.after_s:.0f} s: {seen}", flush=True)
             places.put(state)
+        return seen
 
     with ThreadPoolExecutor(places.qsize()) as pool:
         starts = list(zip(chosen, pool.map(start, chosen), strict=True))
