@@ -24,25 +24,7 @@ pytestmark = pytest.mark.slow
 
 GATE = "informative:\n  - '*.robot::*'\n  - test_*\n"
 LOCAL = project_root() / "inventories" / "local"
-DRIVER = """\
-import sys
-
-import storqual.run.recompute
-from storqual.cli import main
-
-
-class Watched(storqual.run.recompute.Workers):
-    def __init__(self, initializer):
-        open({pools!r}, "a").close()
-        super().__init__(initializer)
-
-
-# every sample is held to its evidence in processes of their own, as in a run with thousands of them
-storqual.run.recompute._FEW = 0
-storqual.run.recompute.Workers = Watched
-if __name__ == "__main__":
-    main()
-"""
+DRIVER = Path(__file__).with_suffix(".driver").read_text(encoding="utf-8")
 RUN, CLEAN = "RUN", "CLEAN"
 OF_RUNS: dict[str, list[list[str]]] = {
     "audit": [[RUN]],

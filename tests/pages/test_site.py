@@ -12,23 +12,7 @@ from tests.pages.browser import Browser
 pytestmark = pytest.mark.pages
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SEARCH = """
-new Promise((told) => {
-  const box = document.querySelector("[data-md-component=search-query]");
-  if (!box) { told(["no box"]); return; }
-  const begun = Date.now();
-  const look = () => {
-    const found = [...document.querySelectorAll(".md-search-result__link")];
-    const links = found.map((link) => new URL(link.href).pathname);
-    if (links.length || Date.now() - begun > 30000) { told(links); return; }
-    box.dispatchEvent(new KeyboardEvent("keyup", { bubbles: true }));
-    setTimeout(look, 100);
-  };
-  box.focus();
-  box.value = WORD;
-  look();
-})
-"""
+SEARCH = Path(__file__).with_suffix(".search").read_text(encoding="utf-8")
 BROKEN_KEYS = """
 [...document.querySelectorAll("td code")]
   .filter((code) => /^\\w+$/.test(code.textContent) && code.getClientRects().length > 1)

@@ -20,24 +20,7 @@ from storqual.bench.lease import Keeper, Waiting, bench_book, new_owner, renewin
 from storqual_core.kit.errors import StorqualError
 
 ROOT = str(Path(storqual_core.__file__).parent.parent)
-_WRITE = """
-import sys, time
-sys.path.insert(0, {root!r})
-from pathlib import Path
-from storqual_core.kit.errors import StorqualError
-from storqual_core.kit.lock import hold_lock
-state, name, seconds = Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])
-try:
-    with hold_lock(state, name, "test"), (state / "record").open("a", buffering=1) as record:
-        record.write(f"begin {{name}}\\n")
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            record.write(f"write {{name}}\\n")
-            time.sleep(0.02)
-        record.write(f"end {{name}}\\n")
-except StorqualError as problem:
-    sys.exit(str(problem))
-"""
+_WRITE = Path(__file__).with_suffix(".write").read_text(encoding="utf-8")
 
 
 def campaign(name: str, state: str, seconds: float, wait_s: float) -> str:

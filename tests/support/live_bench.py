@@ -121,26 +121,7 @@ def bench_here(state: Path, host: str, program: Path) -> BenchHere:
 
 
 # a line for each thing that provisioning could change, from the bench's own tools
-LOOK = """
-for disk in /sys/block/sd*; do
-    name=${disk##*/}; wwn=$(cat $disk/device/wwid)
-    for page in 0x8,0x0 0xa,0x0; do echo "$wwn page $(sg_modes -R --page=$page /dev/$name | tr -d '\\n')"; done
-    echo "$wwn kernel $(cat $disk/device/scsi_disk/*/cache_type)"
-    for file in device/queue_depth queue/scheduler queue/nr_requests; do echo "$wwn $file $(cat $disk/$file)"; done
-    echo "$wwn $(mdadm --examine --brief /dev/$name 2>/dev/null)"
-done | sort
-echo "nvme $(nvme get-feature /dev/nvme0 --feature-id=6)"
-for md in /sys/block/md*; do
-    [ -e $md/md ] || continue
-    for file in level chunk_size raid_disks sync_action; do echo "array $file $(cat $md/md/$file 2>/dev/null)"; done
-done | sort
-dmesg | grep -o 'am53c974 .*SCSI ID [0-9]*' | tail -n 1 | grep -o 'SCSI ID [0-9]*'
-echo "options $(cat /etc/modprobe.d/zz-storqual.conf 2>/dev/null)"
-echo "grubenv $(grub-editenv /boot/grub/grubenv list | tr '\\n' ' ')"
-echo "custom $(cat /boot/grub/custom.cfg)"
-echo "memory $(cat /var/lib/storqual/saved.json 2>/dev/null)"
-echo "kernel $(uname -r)"
-"""
+LOOK = Path(__file__).with_suffix(".look").read_text(encoding="utf-8")
 # a drive of the kernel's scsi_debug, as an inventory claims it
 _DEBUG_DRIVE = """
 disk=$(basename $(grep -l scsi_debug /sys/block/sd*/device/model | cut -d/ -f1-4))

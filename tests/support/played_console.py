@@ -6,26 +6,12 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from storqual.inputs.console_way import ConsoleWay
 
 LIMIT_S = 20.0
-PANIC = """\
-[   71.100000] BUG: unable to handle page fault for address: ffffb1a2c0000000
-[   71.100100] #PF: supervisor read access in kernel mode
-[   71.100200] Oops: 0000 [#1] PREEMPT SMP PTI
-[   71.100300] CPU: 3 PID: 812 Comm: fio Tainted: G           OE      6.1.0-47-amd64 #1
-[   71.100400] RIP: 0010:megasas_build_and_issue_cmd_fusion+0x1a3/0x9c0 [megaraid_sas]
-[   71.100500] RAX: 0000000000000000 RBX: ffff9d1b01a2c000 RCX: 0000000000000000
-[   71.100600] Call Trace:
-[   71.100700]  <TASK>
-[   71.100800]  megasas_queue_command+0x12b/0x210 [megaraid_sas]
-[   71.100900]  scsi_queue_rq+0x3c8/0xc70 [scsi_mod]
-[   71.101000]  </TASK>
-[   71.101100] Kernel panic - not syncing: Fatal exception
-[   71.101200] Kernel Offset: 0x2e000000 from 0xffffffff81000000
-[   71.101300] ---[ end Kernel panic - not syncing: Fatal exception ]---
-"""
+PANIC = Path(__file__).with_suffix(".panic").read_text(encoding="utf-8")
 
 
 def until(happens: Callable[[], object]) -> None:

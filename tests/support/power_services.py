@@ -25,21 +25,7 @@ import pytest
 
 _READY_S = 20.0
 
-SWITCH = """\
-#!/bin/sh
-# switch on|off|state [--foreground]: a bench that is a file, or as long as it lives the process that it names
-file="{file}"
-case "$1" in
-on) [ "$2" != --foreground ] || {{ echo $$ > "$file"; exec sleep 3600; }}; echo on > "$file" ;;
-off) echo off > "$file" ;;
-state)
-    case $(cat "$file") in
-    on) echo on ;;
-    off) echo off ;;
-    *) kill -0 "$(cat "$file")" 2>/dev/null && echo on || echo off ;;
-    esac ;;
-esac
-"""
+SWITCH = Path(__file__).with_suffix(".switch").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -125,26 +111,7 @@ def await_port(port: int, process: subprocess.Popen[bytes]) -> None:
             return
 
 
-LAN = """\
-name "bench"
-set_working_mc 0x20
-  startlan 1
-    addr 127.0.0.1 {port}
-    priv_limit admin
-    allowed_auths_callback none md2 md5 straight
-    allowed_auths_user none md2 md5 straight
-    allowed_auths_operator none md2 md5 straight
-    allowed_auths_admin none md2 md5 straight
-    guid a123456789abcdefa123456789abcdef
-  endlan
-  serial 15 127.0.0.1 {serial} codec VM
-  startcmd "{switch} on --foreground"
-  startnow {now}
-  poweroff_wait 1
-  kill_wait 1
-  user 1 true "" "test" user 10 none md2 md5 straight
-  user 2 true "storqual" "{password}" admin 10 none md2 md5 straight
-"""
+LAN = Path(__file__).with_suffix(".lan").read_text(encoding="utf-8")
 EMU = """\
 mc_setbmc 0x20
 mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr

@@ -185,23 +185,7 @@ def words_of(command: Command) -> list[list[str]]:
 
 
 LAB = Path("inventories/room7")
-_HOSTS = """\
-benches:
-  hosts:
-    bench01:
-      ansible_connection: local
-      ansible_python_interpreter: "{{ ansible_playbook_python }}"
-      storqual_kind: local
-      storqual_state_dir: "{{ inventory_dir }}/state"
-      storqual_adapters:
-        hba0:
-          model: files of this machine
-          drives:
-            - file: "{{ inventory_dir }}/state/targets/drive0"
-              size: 64MiB
-              paced: {iops: 400, bandwidth: 12MiB}
-              claim: true
-"""
+_HOSTS = Path(__file__).with_suffix(".hosts").read_text(encoding="utf-8")
 _SUITE = """\
 name: %s
 description: Random reads of one file.

@@ -15,22 +15,7 @@ from tests.support.live_bench import GATE, REPOSITORY, drops, powered_on, qualif
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
 
 BENCHES = ("left", "right")
-MIXED = """\
-name: mixed
-description: A workload, a fault and a foreign program.
-workloads:
-  read: {rw: randread, iodepth: 4, factors: {bs: [4k], drives: [1]}}
-loads:
-  small: {region: 1MiB, workers: 4, sizes: [512, 4k], reads: 20%, write_through: 10%, flush_every: 16, time: 1.5s}
-trials:
-  - {fault: write_error, load: small, away: 0.5s}
-programs:
-  look: {run: [sh, -c, "echo 1..1; echo ok 1 - answers"], reads: tap, limit: 20s}
-criteria:
-  - {metric: iops, against: absolute, min: 20, required: true}
-profiles:
-  quick: {cells: all, runtime: 1s, ramp: 300ms, idle: 0s, pairs: 4}
-"""
+MIXED = Path(__file__).with_suffix(".mixed").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

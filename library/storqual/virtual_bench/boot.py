@@ -33,8 +33,7 @@ def written_since(log: Path, start: int) -> str:
     return plain_console(text)
 
 
-# on a machine with many guests: who hangs up sooner has the guest start another server, and never hears one
-_BANNER_WAIT_S = 10.0
+_BANNER_WAIT_S = 10.0  # one of many guests never says its name to who hangs up sooner: it starts another server
 _RETRY_S = 0.2
 _DRIVES_LIMIT_S = 40
 # said by the guest over one connection: `up` when the login worked, `ready` when its drives are there

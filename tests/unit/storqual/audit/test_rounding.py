@@ -4,6 +4,7 @@
 import itertools
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
@@ -289,21 +290,7 @@ def test_without_conventions_there_is_nothing_to_say() -> None:
     )
 
 
-FIGURES = """\
-- {id: low, page: 1, what: low, value: 10}
-- {id: near, page: 1, what: near, value: 10}
-- {id: high, page: 1, what: high, value: 20}
-- {id: other_low, page: 2, what: low there, value: 11}
-- {id: other_high, page: 2, what: high there, value: 25}
-- {id: word, page: 1, what: a name, value: A6826A}
-- {id: wrong_word, page: 2, what: a name, value: A6828A}
-- id: scaling
-  page: 3
-  what: throughput
-  along: ports
-  at: [1, 2, 3, 4, 5, 8]
-  values: [191, 381, 571, 712, 710, 1026]
-"""
+FIGURES = Path(__file__).with_suffix(".figures").read_text(encoding="utf-8")
 
 
 def status(assertion: str) -> Status:

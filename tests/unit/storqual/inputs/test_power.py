@@ -100,21 +100,7 @@ def test_how_a_bench_is_switched_is_in_no_copy_of_its_inventory(tmp_path: Path) 
     assert CANARY not in repr(bench)
 
 
-IN_SHELF = """\
-benches:
-  hosts:
-    bench01:
-      storqual_kind: hardware
-      storqual_adapters:
-        sas0:
-          model: HBA
-          pci: "0000:05:00.0"
-          drives:
-            - {{wwn: "0x5000c500a1b2c3d0", serial: A, model: M, size: 1TB, claim: true, powered_by: shelf1}}
-            - {{wwn: "0x5000c500a1b2c3e0", serial: B, model: M, size: 1TB, claim: {claim}, powered_by: shelf1}}
-      storqual_power:
-        - {entry}
-"""
+IN_SHELF = Path(__file__).with_suffix(".shelf").read_text(encoding="utf-8")
 OUTLET = "pdudaemon: {url: 'http://pdu.lab:16421', outlets: [{pdu: rack3a, port: 7}]}"
 
 

@@ -31,8 +31,6 @@ from storqual_core.turns.bench_faults import ACTS
 from tests.support.make_lab import KERNEL, OTHER, lab_hosts, make_lab
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from storqual.inputs.suite import Profile
     from storqual.plan.trials import PlannedProgram, PlannedTrial
 
@@ -333,25 +331,7 @@ def test_every_declared_format_has_a_parser() -> None:
     assert {*get_args(Program.model_fields["reads"].annotation)} == {*FORMATS, STATUS}
 
 
-WRONG = """\
-programs:
-  a:
-    run: [x, "{drvie}", "{checkout}/check"]
-    reads: tapp
-    limit: 0s
-    repeats: 0
-  b:
-    run: [x]
-    reads: tap
-    checkout: blktests
-    report: ../results.xml
-    restarts: 3
-  c: {reads: tap}
-profiles:
-  quick: {programs: d}
-trials:
-  - {fault: 1e3, load: 0}
-"""
+WRONG = Path(__file__).with_suffix(".wrong").read_text(encoding="utf-8")
 
 
 def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
@@ -442,21 +422,7 @@ def test_the_kernels_own_users_are_on_top_of_the_drive_in_profile_full_and_told_
     assert layers == {"quick": [[]] * 4, "full": [["btrfs"], ["crypt"], ["ext4"], ["integrity"]]}
 
 
-SUITE = """\
-name: all
-workloads:
-  seq_read: {rw: read, factors: {bs: [4k, 64k]}}
-criteria:
-  - {metric: iops, against: baseline}
-loads:
-  mine: {region: 2MiB, time: 2s}
-trials:
-  - {fault: device_reset, load: mine, requirement: REQ-1}
-programs:
-  scsi: {run: [a-test, "{sg}"], reads: tap}
-profiles:
-  quick: {cells: all, runtime: 2s, ramp: 500ms, sessions: 4, repeats: 2}
-"""
+SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 WITHOUT_WORKLOADS = (
     SUITE.partition("workloads:")[0]
     + "loads:"

@@ -17,23 +17,7 @@ from storqual_core.kit.lease import VARIABLE
 from storqual_core.turns.main import main
 
 _ROOT = str(Path(storqual_core.__file__).parent.parent)
-_WRITER = """
-import subprocess, sys, time
-from pathlib import Path
-sys.path.insert(0, {root!r})
-from storqual_core.kit.lock import hold_lock
-state, target, mode = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
-while True:
-    with hold_lock(state, sys.argv[4], "test", wait_s=60):
-        with target.open("ab", buffering=0) as file:
-            if mode == "fio":
-                subprocess.Popen(["sh", "-c", "while echo c >> $0; do sleep 0.02; done", str(target)])
-            while True:
-                file.write(b"x")
-                time.sleep(0.02)
-                if mode == "commands":
-                    break
-"""
+_WRITER = Path(__file__).with_suffix(".writer").read_text(encoding="utf-8")
 UNTIL = "2099-01-01T00:00:00+00:00"
 
 
