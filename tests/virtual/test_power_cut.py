@@ -180,8 +180,10 @@ def test_after_a_power_cut_at_any_moment_of_a_trial_the_old_system_runs(tmp_path
         before = bench.ask(LEFT)
 
         def work() -> None:
-            bench.play("provision.yml", "-i", also, "-e", f"drop={drop}", "-e", "prove_s=0")
-            bench.play("restore.yml")
+            # it stands still again and again while it boots
+            limits = ("-e", "provision_boot_limit_s=1800", "-e", "restore_boot_limit_s=1800")
+            bench.play("provision.yml", "-i", also, "-e", f"drop={drop}", "-e", "prove_s=0", *limits)
+            bench.play("restore.yml", *limits)
 
         cut_a_trial(CutBench(bench.state, "vbench", "/boot/grub", "virtio_blk", tmp_path), work)
         assert bench.ask(LEFT) == before

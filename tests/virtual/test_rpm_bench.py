@@ -20,6 +20,8 @@ from tests.support.live_bench import REPOSITORY, discard, over_ssh, play, powere
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(7200)]
 
 SUITE = REPOSITORY / "tests" / "virtual" / "gate" / "live.suite.yml"
+# a bench whose disk is copied stands still meanwhile
+LIMIT = ("-e", "provision_boot_limit_s=1800", "-e", "restore_boot_limit_s=1800")
 SPECS = REPOSITORY / "tests" / "virtual" / "guest"
 needs_compiler = pytest.mark.skipif(
     not (shutil.which("make") and shutil.which("gcc")), reason="needs gcc and make on this machine"
@@ -80,12 +82,12 @@ class Bench:
         file = tmp_path / "drop.yml"
         file.write_text(f"name: t\ndescription: of a test\n{drop}", encoding="utf-8")
         # Ansible would send a module again to a bench that lost its power and comes up
-        words = ("-e", f"drop={file}", "-e", "prove_s=0", "-e", "ansible_ssh_retries=0")
+        words = ("-e", f"drop={file}", "-e", "prove_s=0", "-e", "ansible_ssh_retries=0", *LIMIT)
         return play(tmp_path / "log", self.inventory, "provision.yml", *words)
 
     def restored(self, tmp_path: Path) -> str:
         """What is there after the bench was restored."""
-        code, output = play(tmp_path / "log", self.inventory, "restore.yml")
+        code, output = play(tmp_path / "log", self.inventory, "restore.yml", *LIMIT)
         assert code == 0, output[-3000:]
         return self.ask(LOOK)
 
