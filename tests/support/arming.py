@@ -1,51 +1,165 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Look at a live bench's root disk as its boot loader would, while trials are armed and while whole ones go on.
+"""Look at a live bench's disk as its boot loader would, and arm trials on it again and again meanwhile.
 
 A machine that is stopped has on its disk what a power cut at that moment would leave there, and grub-fstest reads it
-with GRUB's own code, which replays no journal. So a look takes seconds, and a boot some minutes.
+with GRUB's own code, which replays no journal.
 """
 
 import hashlib
-import os
 import random
-import re
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from storqual.bench.program import build_program
 from storqual.virtual_bench.places import BenchPlaces
-from storqual.virtual_bench.power import power_state, reset
+from storqual.virtual_bench.power import power_state
 from storqual.virtual_bench.qmp import converse
+from storqual_core.kit.command import run
+from storqual_core.kit.errors import ToolError
+from storqual_core.provision.boot import trial_mark
+from storqual_core.tools import bls
+from storqual_core.tools.grub import TRIAL_ENTRY, Grub, MenuEntry, read_block
 from tests.support.live_bench import over_ssh
 
 UNIT = "storqual-arming"
-LOOKS = 40
-CUTS = int(os.environ.get("STORQUAL_LIVE_CUTS", "3"))
+LOOKS = 20
 # each round has an initramfs of its own name, so that none is on the disk from an earlier one
 _ROUNDS = Path(__file__).with_suffix(".rounds").read_text(encoding="utf-8")
+_ONE_SHOT = "LoaderEntryOneShot".encode("utf-16-le")
+# of a variable in OVMF's store: its head is so long, and says in a byte whether it is there or was removed
+_HEAD, _STATE, _THERE = 60, 2, 0x3F
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a boot loader would find: the entries that its variables name, and whether ours is in its menu."""
+class Boots:
+    """What a boot loader finds: kernel and initramfs by default, and once where it is told to, by their SHA-256.
 
-    saved_entry: str
-    next_entry: str
-    entry: bool
+    `entry`: ours is in its menu, whether it is told to boot it or not.
+    """
+
+    default: tuple[str, ...]
+    once: tuple[str, ...] = ()
+    entry: bool = False
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A disk that stands still, as GRUB reads it. `loader` is the folder of its GRUB, empty for systemd-boot.
+
+    A file system that is mounted at `point` is the whole disk. EFI variables are in the file `variables`.
+    """
+
+    image: Path
+    loader: str
+    point: str = ""
+    variables: Path = Path()
+
+    def _grub(self, word: str, path: str) -> bytes:
+        top = "(loop0)" if self.loader else "(loop0,gpt1)"
+        argv = ["grub-fstest", str(self.image), word, top + path.removeprefix(self.point)]
+        ended = subprocess.run(argv, capture_output=True, check=False, timeout=120)
+        assert ended.returncode == 0, (path, ended.stderr)
+        return ended.stdout
+
+    def _names(self, folder: str) -> list[str]:
+        return self._grub("ls", f"{folder}/").decode("latin-1").split()
+
+    def boots(self, scratch: Path, release: str) -> Boots:
+        """Raises AssertionError where the loader would find an entry, or a file of it, that is not there.
+
+        `release` is the default of a loader that is told it by an EFI variable.
+        """
+        shutil.rmtree(scratch, ignore_errors=True)
+        return self._by_grub(scratch) if self.loader else self._by_variable(scratch, release)
+
+    def _fetch(self, folder: str, scratch: Path, suffixes: tuple[str, ...]) -> Path:
+        place = scratch / folder.strip("/")
+        place.mkdir(parents=True)
+        for name in self._names(folder):
+            if name.endswith(suffixes):
+                (place / name).write_bytes(self._grub("cat", f"{folder}/{name}"))
+        return place
+
+    def _digests(self, entry: MenuEntry) -> tuple[str, ...]:
+        files = (entry.kernel, *entry.images)
+        assert len(files) == 2, entry
+        return tuple(hashlib.sha256(self._grub("cat", file)).hexdigest() for file in files)
+
+    def _by_grub(self, scratch: Path) -> Boots:
+        place = self._fetch(self.loader, scratch, (".cfg", "grubenv"))
+        if "loader/" in self._names("/boot"):
+            self._fetch("/boot/loader/entries", scratch, (bls.SUFFIX,))
+        grub = Grub(lambda argv, **options: run(["grub-editenv", *argv[1:]], **options), str(place))
+        try:
+            variables = read_block((place / "grubenv").read_bytes()).variables
+        except ToolError:
+            # GRUB knows nothing then, and goes by the order of its menu
+            variables = {}
+        default = grub.default(variables)
+        assert default is not None
+        assert not trial_mark(default.arguments), default
+        entry = any(each.identifier == TRIAL_ENTRY for each in grub.entries())
+        if not variables.get("next_entry"):
+            return Boots(self._digests(default), entry=entry)
+        once = grub.resolve(variables["next_entry"])
+        assert once is not None, variables
+        assert trial_mark(once.arguments), once
+        return Boots(self._digests(default), self._digests(once), entry)
+
+    def _by_variable(self, scratch: Path, release: str) -> Boots:
+        entries = bls.read_folder(str(self._fetch("/loader/entries", scratch, (bls.SUFFIX,))))
+
+        def digests(name: str) -> tuple[str, ...]:
+            (entry,) = (each for each in entries if each.base.endswith(name))
+            assert (name == TRIAL_ENTRY) == bool(trial_mark(entry.value("options").split())), entry
+            files = (entry.value("linux"), *entry.values("initrd"))
+            return tuple(hashlib.sha256(self._grub("cat", file)).hexdigest() for file in files)
+
+        store = self.variables.read_bytes()
+        places = [at for at in range(len(store)) if store.startswith(_ONE_SHOT, at)] if _ONE_SHOT in store else []
+        once = any(store[at - _HEAD + _STATE] == _THERE for at in places)
+        there = any(entry.base == TRIAL_ENTRY for entry in entries)
+        return Boots(digests(f"-{release}"), digests(TRIAL_ENTRY) if once else (), there)
+
+
+@contextmanager
+def stopped(state: Path) -> Iterator[BenchPlaces]:
+    """The bench stands still meanwhile, with all that it wrote in its files."""
+    places = BenchPlaces.of(state)
+    power = power_state(places)
+    assert power is not None
+    monitor = Path(power.monitor)
+    converse(monitor, lambda each: each.ask("stop"))
+    try:
+        yield places
+    finally:
+        converse(monitor, lambda each: each.ask("cont"))
+
+
+def plain_disk(overlay: Path, target: Path) -> Path:
+    argv = ["qemu-img", "convert", "-U", "-O", "raw", str(overlay), str(target)]
+    subprocess.run(argv, check=True, timeout=300)
+    return target
 
 
 @dataclass(frozen=True)
 class Arming:
-    """The rounds on one bench, for a trial of `release`; `loader` is the folder of its GRUB."""
+    """The rounds on one bench, for a trial of `release`; `loader` is the folder of its GRUB.
+
+    With a `drive`, which is the file behind it, /boot is an XFS on that one.
+    """
 
     state: Path
     host: str
     release: str
     loader: str
     scratch: Path
+    drive: Path | None = None
 
     def ask(self, line: str, data: bytes = b"") -> str:
         return over_ssh(self.state, self.host, line, data=data, limit_s=600)
@@ -62,120 +176,30 @@ class Arming:
         self.ask(f"systemctl stop {UNIT} 2>/dev/null; python3 /root/arming.py {self.release} 0")
         self.ask("rm /root/core.pyz /root/arming.py /root/arming.json")
 
-    def looks(self, number: int, seed: int) -> Iterator[Seen]:
+    def looks(self, seed: int) -> Iterator[Boots]:
         """The disk at drawn moments. An entry that is to be booted is there, with its files as they were written."""
-        native = self.scratch / "native"
-        native.write_bytes(self._native())
-        drawn = random.Random(seed)
-        for _ in range(number):
+        drawn, copy = random.Random(seed), self.scratch / "disk"
+        for _ in range(LOOKS):
             # a moment is drawn; there is nothing to await
             time.sleep(drawn.uniform(0.0, 1.5))
-            yield self._look(native)
-
-    def _native(self) -> bytes:
-        argv = ["ssh", "-F", str(self.state / "ssh_config"), self.host]
-        line = f"cat /boot/initramfs-{self.release}.img 2>/dev/null || cat /boot/initrd.img-{self.release}"
-        return subprocess.run([*argv, line], capture_output=True, check=True, timeout=300).stdout
-
-    def _look(self, native: Path) -> Seen:
-        return _seen(_copied_disk(self.state, self.scratch), self.loader, native)
+            with stopped(self.state) as places:
+                if self.drive:
+                    argv = ["cp", "--sparse=always", str(self.drive), str(copy)]
+                    subprocess.run(argv, check=True, timeout=300)
+                else:
+                    plain_disk(places.overlay, copy)
+            yield Disk(copy, self.loader, "/boot" if self.drive else "").boots(self.scratch / "seen", "")
 
 
-def _copied_disk(state: Path, scratch: Path) -> Path:
-    """The root disk of a bench as it is at this moment, which stands still meanwhile."""
-    places, disk = BenchPlaces.of(state), scratch / "disk"
-    power = power_state(places)
-    assert power is not None
-    monitor = Path(power.monitor)
-    converse(monitor, lambda each: each.ask("stop"))
-    try:
-        argv = ["qemu-img", "convert", "-U", "-O", "raw", str(places.overlay), str(disk)]
-        subprocess.run(argv, check=True, timeout=300)
-    finally:
-        converse(monitor, lambda each: each.ask("cont"))
-    return disk
-
-
-@dataclass(frozen=True)
-class Boots:
-    """What a boot loader with entries in files would boot: by default, and once, where it is told to.
-
-    Each is the SHA-256 of kernel and initramfs as the loader reads them, and the words of the command line.
-    """
-
-    default: tuple[str, ...]
-    once: tuple[str, ...] = ()
-    default_words: str = ""
-    once_words: str = ""
-
-
-def what_boots(state: Path, scratch: Path, loader: str) -> Boots:
-    """Raises AssertionError where the loader would find an entry, or a file of it, that is not there."""
-    disk = _copied_disk(state, scratch)
-
-    def read(path: str) -> bytes:
-        ended = _fstest(disk, "cat", f"(loop0){path}")
-        assert ended.returncode == 0, (path, ended.stderr)
-        return ended.stdout
-
-    def entry(name: str) -> tuple[tuple[str, ...], str]:
-        text = read(f"{loader}/custom.cfg" if name.startswith("storqual-") else f"/boot/loader/entries/{name}.conf")
-        lines = text.decode("latin-1")
-        if name.startswith("storqual-"):
-            own = re.search(rf"^menuentry .* --id {name} \{{\n(.*?)^\}}", lines, re.DOTALL | re.MULTILINE)
-            assert own, (name, lines)
-            lines = own[1]
-        files = re.findall(r"^\s*(?:linux|initrd)\s+(\S+)", lines, re.MULTILINE)
-        assert len(files) == 2, lines
-        return tuple(hashlib.sha256(read(path)).hexdigest() for path in files), lines
-
-    variables = dict(re.findall(r"^(\w+)=(.*)$", read(f"{loader}/grubenv").decode("latin-1"), re.MULTILINE))
-    default, default_words = entry(variables["saved_entry"])
-    if not variables.get("next_entry"):
-        return Boots(default, (), default_words)
-    once, once_words = entry(variables["next_entry"])
-    return Boots(default, once, default_words, once_words)
-
-
-def _fstest(disk: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(["grub-fstest", str(disk), *words], capture_output=True, check=False, timeout=120)
-
-
-def _seen(disk: Path, loader: str, native: Path) -> Seen:
-    environment = _fstest(disk, "cat", f"(loop0){loader}/grubenv").stdout.decode("latin-1")
-    variables = dict(re.findall(r"^(\w+)=(.*)$", environment, re.MULTILINE))
-    menu = _fstest(disk, "cat", f"(loop0){loader}/custom.cfg").stdout.decode("latin-1")
-    following = variables.get("next_entry", "")
-    entry = re.search(r"^menuentry .* --id storqual-trial \{\n(.*?)^\}", menu, re.DOTALL | re.MULTILINE)
-    if following:
-        assert following == "storqual-trial"
-        assert entry is not None, (environment, menu)
-        assert "storqual.trial=round" in entry[1]
-        image = re.findall(r"^ *initrd (\S+)$", entry[1], re.MULTILINE)
-        assert [_fstest(disk, "cmp", f"(loop0){path}", str(native)).returncode for path in image] == [0], entry[1]
-    return Seen(variables.get("saved_entry", ""), following, entry is not None)
-
-
-def cut_while_arming(arming: Arming, saved_entry: str) -> None:
-    """Arm a trial again and again, with looks at the disk and then with power cuts, at drawn moments.
-
-    The kernel of `saved_entry` runs. Only an entry that has our mark boots the other one, and it boots once.
-    """
-    running = arming.ask("uname -r").strip()
+def look_while_arming(arming: Arming) -> None:
+    """Arm a trial again and again; the one that a loader is to boot has its initramfs, a copy of the default's."""
     arming.start()
-    looks = list(arming.looks(LOOKS, seed=1))
-    assert {seen.saved_entry for seen in looks} == {saved_entry}
+    try:
+        looks = list(arming.looks(seed=1))
+    finally:
+        arming.end()
+    (default,) = {seen.default for seen in looks}
+    assert {seen.once[1:] for seen in looks} == {(), default[1:]}
     # they were in the middle: with and without an order to boot it, and with an entry that nothing names yet
-    kinds = {(bool(seen.next_entry), seen.entry) for seen in looks}
+    kinds = {(bool(seen.once), seen.entry) for seen in looks}
     assert {(True, True), (False, True), (False, False)} <= kinds, looks
-    drawn = random.Random(2)
-    for _ in range(CUTS):
-        time.sleep(drawn.uniform(0.0, 10.0))
-        kernel = reset(BenchPlaces.of(arming.state), limit_s=600).kernel
-        marked = "storqual.trial=round" in arming.ask("cat /proc/cmdline")
-        assert marked or kernel == running
-        if marked:
-            kernel = reset(BenchPlaces.of(arming.state), limit_s=600).kernel
-            assert "storqual.trial=" not in arming.ask("cat /proc/cmdline")
-        assert kernel == running
-        arming.start()

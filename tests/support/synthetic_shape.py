@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from storqual.run import sha256_of
@@ -21,22 +22,7 @@ from storqual_core.turns.sample import make_sample
 Effect = float | Mapping[str, float] | Callable[[str, str], float]
 """Change of the candidate (-0.05 is 5 % slower): for all, by adapter or point, or of (adapter, point)."""
 
-SUITE = """\
-name: synthetic
-description: what the tests of the harness judge
-workloads:
-  rand_read:
-    rw: randread
-    factors: {bs: [4k, 64k], drives: [1, 4], iodepth: [1, 16]}
-  seq_write:
-    rw: write
-    factors: {bs: [64k], drives: [1, 4], iodepth: [16]}
-criteria:
-  - {metric: iops, against: baseline, required: true}
-  - {metric: cpu_us_per_io, against: baseline, required: false, margin: 20%}
-profiles:
-  quick: {cells: all, runtime: 2s, ramp: 500ms, sessions: 4, launches: 1, margin: 8%, indifference: 2%}
-"""
+SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 
 POINTS = (
     *("rand_read[bs=4k,drives=1,iodepth=1]", "rand_read[bs=4k,drives=4,iodepth=16]"),

@@ -28,18 +28,7 @@ pytestmark = [
 ]
 
 # everything that a build could leave behind, from the bench's own tools
-LOOK = """
-for name in am53c974 virtio_blk; do
-    echo "$name $(cat /sys/module/$name/srcversion /sys/module/$name/version 2>/dev/null | tr '\\n' ' ')"
-    modinfo -F filename $name
-done
-ls /boot
-sha256sum /boot/initrd.img-$(uname -r)
-cat /boot/grub/custom.cfg
-grub-editenv /boot/grub/grubenv list | grep -v "^next_entry=$"
-find /lib/modules/*/updates -type f
-cat /var/lib/storqual/saved.json 2>/dev/null || echo no memory
-"""
+LOOK = Path(__file__).with_suffix(".look").read_text(encoding="utf-8")
 BOOT = "cat /proc/sys/kernel/random/boot_id"
 PLACES = """
 cat /sys/module/virtio_blk/srcversion /sys/module/virtio_blk/version

@@ -15,20 +15,7 @@ from tests.support.live_bench import drops, on_bench, powered, qualify
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
 
-SUITE = """\
-name: outside
-programs:
-  restart:
-    run: [sh, -c, "echo ok 1 - begins; sleep 2; echo 1 > /proc/sys/kernel/sysrq; echo b > /proc/sysrq-trigger"]
-    reads: tap
-    limit: 1m
-  hang:
-    run: [sh, -c, "echo ok 1 - first; dd if=/dev/urandom of={drive} bs=1M count=4 2>/dev/null; sleep 600"]
-    reads: tap
-    limit: 20s
-  block: {run: ["{checkout}/check", "{drive}"], reads: blktests, checkout: /root/stand-in}
-  scsi: {run: [iscsi-test-cu, --dataloss, --test=SCSI.Read10, "{sg}"], reads: cunit, package: libiscsi-bin}
-"""
+SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 # what the `check` of blktests prints: one test that passes, one that was not run
 CHECK = r"""mkdir -p /root/stand-in && cat > /root/stand-in/check <<'END'
 #!/bin/sh

@@ -33,7 +33,7 @@ def written_since(log: Path, start: int) -> str:
     return plain_console(text)
 
 
-_BANNER_WAIT_S = 2.0
+_BANNER_WAIT_S = 10.0  # one of many guests never says its name to who hangs up sooner: it starts another server
 _RETRY_S = 0.2
 _DRIVES_LIMIT_S = 40
 # said by the guest over one connection: `up` when the login worked, `ready` when its drives are there
@@ -67,7 +67,7 @@ class Booted:
 def _ask(name: str, ssh_config: Path, drives: int, limit_s: float) -> tuple[float, list[str]] | None:
     """Log in and wait for the drives; the monotonic time of the login, and the words of `ready`."""
     question = _QUESTION.format(drives=drives, limit=_DRIVES_LIMIT_S)
-    argv = ["ssh", "-F", str(ssh_config), "-o", "ConnectTimeout=20", name, question]
+    argv = ["ssh", "-F", str(ssh_config), "-o", "ConnectTimeout=60", name, question]
     up = 0.0
     words: list[str] = []
     deadline = time.monotonic() + limit_s

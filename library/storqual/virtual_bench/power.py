@@ -39,7 +39,7 @@ _COMPUTES = 0.2
 """Share of a processor; an idle guest takes some percent."""
 _QUIT_LIMIT_S = 10.0
 _RESET_LIMIT_S = 10.0
-BOOT_LIMIT_S = 900.0  # two minutes are usual; beside other guests on the same processors it takes several times that
+BOOT_LIMIT_S = 300.0
 _FORWARD = re.compile(r"TCP\[HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s")
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from storqual.base import child
 from storqual.base.console_log import panic_text
 from storqual.cli.bench import bench_command
-from storqual.virtual_bench import power
+from storqual.virtual_bench import boot, power
 from storqual.virtual_bench.boot import mark, written_since
 from storqual.virtual_bench.places import BenchPlaces, socket_folder
 from storqual.virtual_bench.power import PowerState, power_off, power_on, power_state, switch_on
@@ -42,6 +42,27 @@ def qemu(places: BenchPlaces) -> Iterator[subprocess.Popen[bytes]]:
     yield process
     process.kill()
     process.wait()
+
+
+def test_a_guest_that_takes_five_seconds_to_say_its_name_is_up(
+    places: BenchPlaces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of many on a machine of few processors."""
+    monkeypatch.setattr(boot, "ssh_answers", lambda _address, limit_s: limit_s >= 5.0)
+    monkeypatch.setattr(boot, "_ask", lambda *_: (0.0, ["b" * 36, "6.1.0", "0"]))
+    began = time.monotonic()
+    booted = boot.wait_for_boot(
+        "bench",
+        ssh_config=places.ssh_config,
+        port=1,
+        log=places.console,
+        since=0,
+        began=began,
+        drives=0,
+        limit_s=8.0,
+        running=lambda: True,
+    )
+    assert booted.kernel == "6.1.0"
 
 
 def remember(places: BenchPlaces, pid: int, boot_id: str = "b" * 36) -> PowerState:

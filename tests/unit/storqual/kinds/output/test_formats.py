@@ -14,19 +14,7 @@ from tests.support.mangle import ODD_NUMBERS, with_odd_number
 pytestmark = pytest.mark.slow
 
 CUNIT = Path(__file__).with_name("cunit.txt").read_text(encoding="utf-8")
-TAP = """\
-TAP version 13
-1..5
-ok 1 - reads
-not ok 2 - writes
-  ---
-  message: lost a block
-  ...
-# a remark
-ok 3 - trims # SKIP no discard
-not ok 4 - later # TODO not written
-ok 5
-"""
+TAP = Path(__file__).with_suffix(".tap").read_text(encoding="utf-8")
 JUNIT = """<?xml version="1.0" encoding="latin-1"?>
 <testsuites tests="4" failures="1">
 <testsuite name="s" tests="4" failures="1" errors="1" skipped="1">
