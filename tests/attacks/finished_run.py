@@ -10,16 +10,7 @@ from storqual.cli.playbook.record import record
 from tests.support.make_lab import KERNEL, OTHER, lab_hosts
 from tests.support.simulated_campaign import Bench, Rates, drive, plan
 
-SUITE = """\
-name: small
-workloads:
-  rand_read: {rw: randread, factors: {bs: [4k, 64k]}}
-criteria:
-  - {metric: iops, against: baseline}
-  - {metric: read_latency_mean_us, against: absolute, max: 1s}
-profiles:
-  quick: {cells: all, runtime: 5s, ramp: 1s, sessions: 8, launches: 1, margin: 8%, indifference: 2%}
-"""
+SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 GATE = """\
 informative:
   - bench_acceptance.robot::*

@@ -11,16 +11,7 @@ from tests.attacks.finished_run import GATE
 from tests.support.streamed_turns import made_record
 from tests.support.turn_records import keep_turn, plan_campaign
 
-SUITE = """\
-name: kept
-loads:
-  integrity: {region: 2MiB, workers: 4, sizes: [512], reads: 20%, write_through: 0%, flush_every: 1, time: 1s}
-trials:
-  - {fault: device_reset, load: integrity, expect: {recovery: 60s, stall: 60s}}
-  - {fault: power_cut, load: integrity, away: 3s, expect: {recovery: 60s, stall: 60s}}
-programs:
-  conformance: {run: [a-test, "{sg}"], reads: tap}
-"""
+SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 INVENTORY = Path(__file__).resolve().parents[2] / "inventories" / "virtual"
 
 

@@ -225,17 +225,7 @@ def test_other_limits_never_overwrite_a_verdict(tmp_path: Path) -> None:
     assert [path.name for path in (run / "judgements").glob("*/verdict.json")] == ["verdict.json"]
 
 
-WAIVER = """\
-waivers:
-  - adapter: sym
-    point: "{point}"
-    criterion: iops
-    owner: Pat
-    reason: known and accepted until the next drop
-    reference: LAB-12
-    expiry: 2026-12-31
-    max_loss: {loss}%
-"""
+WAIVER = Path(__file__).with_suffix(".waiver").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

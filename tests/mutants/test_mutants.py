@@ -10,16 +10,7 @@ from tests.mutants.mutant import PACKAGES, Mutant, NotApplicableError, Sources, 
 pytestmark = pytest.mark.slow
 
 TREE = Path(__file__).resolve().parents[2]
-CODE = """\
-def held(low: float, limit: float) -> bool:
-    # at the limit is inside
-    if low >= limit:
-        return True
-    return (
-        low
-        >= limit
-    )
-"""
+CODE = Path(__file__).with_suffix(".code").read_text(encoding="utf-8")
 
 
 def mutant(was: str, now: str) -> Mutant:

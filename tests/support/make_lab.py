@@ -13,17 +13,7 @@ KERNEL = {"driver": {"kernel": {"package": "linux-image-6.1.0-47-amd64"}}}
 OTHER = {"driver": {"kernel": {"package": "linux-image-6.12.0-1-amd64"}}}
 INSTANT = ({"drive": {"WCE": 1, "queue_depth": 4}}, {"drive": {"WCE": 0, "queue_depth": 16}})
 
-SMALL_SUITE = """\
-name: small
-workloads:
-  seq_read: {rw: read, factors: {bs: [4k, 64k], drives: [1, 2], iodepth: [1, 8]}}
-  rand_write: {rw: randwrite, factors: {bs: [4k, 64k], drives: [1, 2], iodepth: [1, 8]}}
-criteria:
-  - {metric: iops, against: baseline}
-profiles:
-  quick: {cells: 8, adapters: 2, runtime: 2s, ramp: 500ms, sessions: 4, pairs: 2, margin: 8%, indifference: 2%}
-  full: {cells: all, runtime: 2s, ramp: 500ms, sessions: 4, launches: 2, pairs: 4, margin: 8%, indifference: 2%}
-"""
+SMALL_SUITE = Path(__file__).with_suffix(".small_suite").read_text(encoding="utf-8")
 
 
 def lab_hosts(adapters: Mapping[str, int], *, kind: str = "virtual", bench: str = "b1") -> dict[str, dict[str, Any]]:
@@ -81,19 +71,7 @@ def make_lab(
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-SUITE = """name: mine
-description: Sequential reads.
-default_profile: quick
-workloads:
-  seq_read:
-    rw: read
-    factors: {bs: [4k], drives: [1]}
-criteria:
-  - metric: iops
-    against: baseline
-profiles:
-  quick: {runtime: 2s, sessions: 4, launches: 1, pairs: 3, margin: 8%, indifference: 2%, noise: 1%}
-"""
+SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 LOCAL = ["-i", "inventories/local", "--baseline", "baseline", "--candidate", "candidate", "--suite", "mine.suite.yml"]
 VIRTUAL = ["-i", "inventories/virtual", "--baseline", "stable", "--candidate", "new", "--suite", "mine.suite.yml"]
 STABLE_ALONE = ["-i", "inventories/virtual", "--candidate", "stable", "--suite", "mine.suite.yml"]

@@ -137,19 +137,7 @@ def management_controller(switch: FileSwitch, password: str) -> Iterator[int]:
         yield port
 
 
-INTERRUPTED = """\
-import pathlib, sys
-from pyghmi.ipmi import bmc
-
-class Controller(bmc.Bmc):
-    def get_power_state(self):
-        return "on"
-
-    def pulse_diag(self):
-        pathlib.Path(sys.argv[2]).touch()
-
-Controller({"storqual": sys.stdin.readline().strip()}, port=int(sys.argv[1]), address="127.0.0.1").listen()
-"""
+INTERRUPTED = Path(__file__).with_suffix(".interrupted").read_text(encoding="utf-8")
 
 
 @contextmanager

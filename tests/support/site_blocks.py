@@ -186,17 +186,7 @@ def words_of(command: Command) -> list[list[str]]:
 
 LAB = Path("inventories/room7")
 _HOSTS = Path(__file__).with_suffix(".hosts.yml").read_text(encoding="utf-8")
-_SUITE = """\
-name: %s
-description: Random reads of one file.
-workloads:
-  rand_read: {rw: randread, iodepth: 4, drives: 1, factors: {bs: [4k]}}
-criteria:
-  - %s
-profiles:
-  quick: %s
-  full: %s
-"""
+_SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 _PROFILE = "{cells: all, runtime: 1s, ramp: 0s, idle: 0s, launches: 2, pairs: 3, margin: 30%, indifference: 15%}"
 _AGAINST_BASELINE = "{metric: iops, against: baseline, required: true, margin: 30%}"
 _LIMIT = "{metric: iops, against: absolute, min: 100, required: true}"

@@ -17,18 +17,7 @@ _DROPS = {
     "in_field": "driver: {kernel: {package: linux-image-6.1.0-47-amd64}}\ndrive: {queue_depth: 16}\n",
     "candidate": "driver: {kernel: {package: linux-image-6.12.0-1-amd64}}\ndrive: {queue_depth: 32}\n",
 }
-_FIRMWARE = """\
-firmware:
-  on: {{adapter: hba0}}
-  file: {there}/{version}.rom
-  sha256: {digest}
-  tool: storcli
-  version: {version}
-  boards: ["1000:4010"]
-  from: [{other}]
-  activation: reset
-  rollback: [{{file: {there}/{other}.rom, sha256: {other_digest}, version: {other}}}]
-"""
+_FIRMWARE = Path(__file__).with_suffix(".firmware").read_text(encoding="utf-8")
 _REQUIREMENTS = """\
 requirements:
   REQ-1: {text: No written sector is lost., checks: ["sign_off.robot::The Evidence Is Whole"]}

@@ -17,120 +17,24 @@ pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 
 INVENTORY = REPOSITORY / "inventories" / "virtual_methods"
 
-CHANNELS = """\
-name: channels
-defaults: {engine: libaio, direct: true, numjobs: 1, iodepth: 8}
-workloads:
-  reads: {rw: read, bs: 64k, factors: {ports: [1, 2], drives_per_port: [2]}}
-criteria:
-  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
-studies: [scaling, ceiling]
-profiles:
-  quick: {cells: all, adapters: 1, runtime: 2s, ramp: 500ms, launches: 4}
-"""
+CHANNELS = Path(__file__).with_suffix(".channels").read_text(encoding="utf-8")
 
 
-FILES = """\
-name: files
-defaults: {engine: psync, numjobs: 1, drives: 1}
-workloads:
-  reads: {rw: read, bs: 64k, factors: {direct: [true, false], target: [xfs, ext4, raw]}}
-criteria:
-  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
-  - {id: rate, metric: throughput_mb_s, against: absolute, min: 5 MB/s, max: 8 MB/s}
-profiles:
-  quick: {cells: all, adapters: 1, runtime: 2s, ramp: 500ms, launches: 2, file: 24MiB}
-"""
+FILES = Path(__file__).with_suffix(".files").read_text(encoding="utf-8")
 
-DEPTH = """\
-name: depth
-defaults: {engine: libaio, direct: true, numjobs: 1, drives: 1}
-workloads:
-  depth: {rw: randread, bs: 4k, factors: {iodepth: [1, 2, 4, 8, 16]}}
-criteria:
-  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
-studies: [scaling]
-profiles:
-  quick: {cells: all, adapters: 1, runtime: 3s, ramp: 500ms, launches: 2}
-"""
+DEPTH = Path(__file__).with_suffix(".depth").read_text(encoding="utf-8")
 
-SETTINGS = """\
-name: settings
-defaults: {engine: libaio, direct: true, numjobs: 1, drives: 1, bs: 2k, iodepth: 1}
-workloads:
-  write: {rw: randwrite}
-  durable: {rw: randwrite, options: {fsync: 1}}
-  read: {rw: randread}
-criteria:
-  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
-studies: [settings]
-vary: {drive.WCE: [1, 0], drive.read_ahead_kb: [128, 1024]}
-profiles:
-  quick: {cells: all, adapters: 1, runtime: 2s, ramp: 500ms, launches: 8, margin: 10%}
-"""
+SETTINGS = Path(__file__).with_suffix(".settings").read_text(encoding="utf-8")
 
-CACHED = """\
-name: cached
-defaults: {engine: psync, direct: false, numjobs: 1, drives: 1, bs: 64k, target: ext4}
-workloads:
-  back: {rw: write, options: {invalidate: 0}}
-  through: {rw: write, options: {invalidate: 0, sync: 1}}
-criteria:
-  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
-profiles:
-  quick: {cells: all, adapters: 1, runtime: 2s, ramp: 500ms, launches: 2, file: 24MiB}
-"""
+CACHED = Path(__file__).with_suffix(".cached").read_text(encoding="utf-8")
 
-COMMANDS = """\
-name: commands
-defaults: {engine: libaio, direct: true, numjobs: 1, drives: 8, bs: 2k, iodepth: 16}
-workloads:
-  write: {rw: randwrite}
-criteria:
-  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
-studies: [settings]
-vary: {driver.can_queue: [32, 64]}
-profiles:
-  quick: {cells: all, adapters: 1, runtime: 2s, ramp: 500ms, sessions: 4, launches: 2, margin: 10%}
-"""
+COMMANDS = Path(__file__).with_suffix(".commands").read_text(encoding="utf-8")
 
-GROWING = """\
-name: growing
-defaults: {engine: libaio, direct: true, numjobs: 1, iodepth: 16, target: volume, drives: 1}
-workloads:
-  read: {rw: randread, bs: 4k}
-criteria:
-  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
-studies: [settings, scaling]
-vary: {raid.level: [0, 5], raid.members: {0: [2, 4], 5: [3]}}
-profiles:
-  quick: {cells: all, adapters: 1, runtime: 5s, ramp: 500ms, sessions: 2, launches: 4, margin: 10%}
-"""
+GROWING = Path(__file__).with_suffix(".growing").read_text(encoding="utf-8")
 
-STRIPED = """\
-name: striped
-defaults: {engine: psync, direct: true, numjobs: 1, drives: 1}
-workloads:
-  stream: {rw: read, bs: 1m, factors: {target: [raw, volume, xfs_on_volume, ext4_on_volume]}}
-  zones: {rw: read, bs: 64k, zones: true, target: xfs_on_volume, factors: {numjobs: [1, 4]}}
-criteria:
-  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
-profiles:
-  quick: {cells: all, adapters: 1, runtime: 2s, ramp: 500ms, launches: 2, file: 64MiB}
-"""
+STRIPED = Path(__file__).with_suffix(".striped").read_text(encoding="utf-8")
 
-CACHES = """\
-name: caches
-defaults: {engine: libaio, direct: true, numjobs: 1, iodepth: 4, target: volume, drives: 1}
-workloads:
-  write: {rw: randwrite, bs: 4k}
-criteria:
-  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
-studies: [settings]
-vary: {raid.level: [0], raid.members: [3], raid.disk_cache: [disable, enable]}
-profiles:
-  quick: {cells: all, adapters: 1, runtime: 3s, ramp: 500ms, sessions: 2, launches: 2, margin: 10%}
-"""
+CACHES = Path(__file__).with_suffix(".caches").read_text(encoding="utf-8")
 
 LOOK = (
     "ls -d /sys/block/sd*/sd* /sys/block/md*/md*p* 2>/dev/null; grep -c storqual /proc/mounts; "

@@ -15,17 +15,7 @@ from tests.support.live_bench import BIN, GATE, REPOSITORY, discard, own_lab, pl
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(5400)]
 
 STATE = REPOSITORY / ".cache" / "bench" / "power"
-SUITE = """\
-name: powers
-description: Each way in which a bench loses its power.
-loads: {mine: {region: 1MiB, time: 3s}}
-trials:
-  - {fault: power_cut, way: power_removal, load: mine}
-  - {fault: bench_reset, way: power_cycle, load: mine}
-  - {fault: bench_lost, load: mine, away: 20s}
-profiles:
-  quick: {description: Once each., repeats: 1}
-"""
+SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 WAYS = {"power_cut": "power_removal", "bench_reset": "power_cycle", "bench_lost": "power_absence"}
 
 

@@ -31,17 +31,7 @@ LAYOUT = "raid:\n" + "".join(
 )
 
 # one line per array and per claimed drive: what raid_layout could change, and every sector that was written
-LOOK = """
-for md in /sys/block/md*; do
-    [ -e $md/md ] || continue
-    echo "$(cat $md/md/level) $(cat $md/md/chunk_size) $(cat $md/md/raid_disks) $(cat $md/md/sync_action 2>/dev/null)"
-done
-echo "memory $(cat /var/lib/storqual/saved.json 2>/dev/null | head -c 40)"
-for disk in /sys/block/sd*; do
-    node=/dev/${disk##*/}
-    echo "$(cat $disk/device/wwid) $(mdadm --examine --brief $node 2>/dev/null)"
-done
-"""
+LOOK = Path(__file__).with_suffix(".look").read_text(encoding="utf-8")
 WRITTEN = "for disk in /sys/block/sd*; do set -- $(cat $disk/stat); echo ${disk##*/} $7; done"
 
 

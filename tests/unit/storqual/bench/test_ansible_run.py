@@ -68,16 +68,7 @@ def test_a_play_gets_them_unless_somebody_said_otherwise(
     assert told == (3 if own else 77)
 
 
-ASKS = """\
-- hosts: localhost
-  gather_facts: false
-  connection: local
-  vars_prompt: [{name: word, prompt: Which word}]
-  tasks:
-    - ansible.builtin.debug: {msg: "it was {{ word }}"}
-    - name: Wait
-      ansible.builtin.shell: touch {{ begun }} && sleep 600
-"""
+ASKS = Path(__file__).with_suffix(".asks").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

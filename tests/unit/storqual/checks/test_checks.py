@@ -57,19 +57,7 @@ def test_the_documented_example_becomes_checks_of_the_verdict(example: Path, tmp
     assert verdict["outcome"] in ("PASS", "MARGINAL"), "an informative check decides nothing"
 
 
-ENDS = '''
-import pytest
-
-@pytest.fixture
-def broken():
-    raise OSError("the archive is not mounted")
-
-def test_passes(run): """All is well."""
-def test_fails(run): assert run.name == "other", "another run"
-def test_breaks(run): {}["nothing"]
-def test_cannot_start(run, broken): pass
-def test_is_skipped(run): pytest.skip("no drive of that kind")
-'''
+ENDS = Path(__file__).with_suffix(".ends").read_text(encoding="utf-8")
 
 
 def test_each_way_to_end_has_its_outcome(tmp_path: Path) -> None:
@@ -133,17 +121,7 @@ def test_a_misspelt_marker_breaks_the_suite_instead_of_running_everywhere(tmp_pa
     assert (check.outcome, "'pionts' not found" in check.reason) == ("ERROR", True)
 
 
-LIVE = '''
-def test_a_bench_that_answers(bench):
-    """Asked once, however many tests ask."""
-    assert bench["kind"] == "local"
-    assert bench["facts"]["kernel"]["release"] == "6.1.0-47-amd64"
-    assert "files" in bench["adapters"]
-
-def test_the_same_bench_again(bench):
-    """From memory."""
-    assert bench["kernel_log"] == ["quiet"]
-'''
+LIVE = Path(__file__).with_suffix(".live").read_text(encoding="utf-8")
 
 
 def test_benches_of_an_inventory_are_handed_to_tests_without_a_run(

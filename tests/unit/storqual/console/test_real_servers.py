@@ -109,19 +109,7 @@ def test_conserver_is_heard_and_typed_at(console: Console, played: Path, tmp_pat
         until(lambda: "typed b'w'" in console.text_since(0))
 
 
-_LAN = """name "bench"
-set_working_mc 0x20
-  startlan 1
-    addr 127.0.0.1 {lan}
-    priv_limit admin
-    allowed_auths_admin none md2 md5 straight
-    guid a123456789abcdefa123456789abcdef
-  endlan
-  serial 15 127.0.0.1 {serial} codec VM
-  sol "telnet:127.0.0.1:{console}" 115200
-  startnow false
-  user 2 true "storqual" "{word}" admin 10 none md2 md5 straight
-"""
+_LAN = Path(__file__).with_suffix(".lan").read_text(encoding="utf-8")
 _EMULATED = "mc_setbmc 0x20\nmc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr\nmc_enable 0x20\n"
 
 

@@ -113,17 +113,7 @@ def test_the_exit_code_is_that_of_a_check(tmp_path: Path) -> None:
         assert exit_code(audit([paper, paper])) == code
 
 
-PAPER = """\
-schema: storqual.published/1
-report: {{name: x, title: T, publisher: P, pages: printed}}
-figures:
-  - {{id: a, page: 1, what: a, value: {value}}}
-  - {{id: b, page: 1, what: b, values: [1, 2], along: ports, at: [{label}, 2]}}
-assertions:
-  - {{id: c, page: 1, text: t, stated: {stated}, computed: "{computed}"}}
-  - {{id: d, page: 1, text: t, linear: {{total: "{linear}", single: a, units: 2}}}}
-  - {{id: e, page: 1, text: t, linear: {{series: b}}}}
-"""
+PAPER = Path(__file__).with_suffix(".paper").read_text(encoding="utf-8")
 USUAL = {"value": "12", "label": "1", "stated": "12", "computed": "a", "linear": "a * 2"}
 HUGE = "9" * 5000
 

@@ -11,17 +11,7 @@ from storqual.inputs import find_suite, load_suite
 from storqual.inputs.product import criteria_at
 from storqual_core.kit.errors import BadInputError
 
-GOOD = """\
-workloads:
-  seq_read: {rw: read, factors: {bs: [4k, 64k], drives: [1, 4]}}
-  rand_write: {rw: randwrite, factors: {bs: [4k], iodepth: [1, 16]}}
-criteria:
-  - {metric: iops, against: baseline}
-  - {id: floor, metric: throughput_mb_s, against: absolute, min: 100 MB/s, workloads: seq_*, at: {bs: 64k}}
-profiles:
-  quick: {cells: 4, margin: 8%, indifference: 2%}
-  full: {cells: all, margin: 3%, indifference: 1%}
-"""
+GOOD = Path(__file__).with_suffix(".good").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)

@@ -335,18 +335,7 @@ def test_a_point_that_the_suite_does_not_have_is_refused(tmp_path: Path) -> None
     assert "has no point 'nonsense[bs=4k]'" in told
 
 
-SUITE = """\
-name: small
-workloads:
-  seq_read: {rw: read, factors: {bs: [4k, 64k], ports: [1, 2], drives_per_port: [1, 2]}}
-  emulation_cannot: {rw: read, hardware_only: it has no cache, factors: {bs: [4k]}}
-criteria:
-  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
-vary: {VARY}
-profiles:
-  quick: {cells: all, runtime: 2s, ramp: 500ms, sessions: 4, launches: 2, levels: {drives_per_port: [2]}}
-  other: {cells: all, runtime: 2s, ramp: 500ms, sessions: 4, launches: 2, vary: {drive.nomerges: [0, 2]}}
-"""
+SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 
 
 def plan(folder: Path, *, vary: str = "", suite: str = SUITE, **request: Any) -> PlannedCampaign:

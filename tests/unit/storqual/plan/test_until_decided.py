@@ -15,18 +15,7 @@ from storqual_core.kit.errors import BadInputError
 from storqual_core.turns.batch_file import parse_batch
 from tests.support.make_lab import KERNEL, OTHER, lab_hosts, make_lab
 
-SUITE = """\
-name: sequential
-workloads:
-  rand_read: {rw: randread, factors: {bs: [4k, 16k, 64k, 256k]}}
-  seq_read: {rw: read, factors: {bs: [4k, 16k, 64k, 256k]}}
-criteria:
-  - {metric: iops, against: baseline, workloads: rand_*}
-  - {metric: iops, id: seen, against: baseline, workloads: seq_*, required: false}
-profiles:
-  quick: {cells: all, runtime: 5s, ramp: 1s, pairs: 3, sessions: 4, launches: 2, margin: 3%}
-  full: {cells: all, runtime: 5s, ramp: 1s, until: decided, pairs: 40, sessions: 12, launches: 2, margin: 3%}
-"""
+SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 KERNELS: dict[str, Any] = {"baseline": KERNEL, "candidate": OTHER}
 
 

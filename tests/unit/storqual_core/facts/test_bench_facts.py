@@ -12,18 +12,7 @@ from storqual_core.facts.tool_facts import parse_status, tool_versions
 from storqual_core.kit.command import Completed
 from tests.support.bench_tree import STATE, BenchTree
 
-STATUS = """Package: fio
-Status: install ok installed
-Version: 3.33-3
-
-Package: mdadm
-Status: deinstall ok config-files
-Version: 4.2-5
-
-Package: sg3-utils
-Status: hold ok installed
-Version: 1.46-3
-"""
+STATUS = Path(__file__).with_suffix(".status").read_text(encoding="utf-8")
 GRUB = """
 set default="0"
 menuentry 'Debian GNU/Linux' --id first {

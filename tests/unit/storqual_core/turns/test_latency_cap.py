@@ -31,20 +31,7 @@ from tests.support.fake_fio import (
 from tests.unit.storqual_core.turns.test_batch_run import Bench
 
 LOAD = {"cap_ns": 20_000_000, "share_ppm": 0, "by": "iodepth", "least": 1, "most": 1024}
-DEVICE = """\
-import json, sys
-words = dict(word[2:].split("=", 1) for word in sys.argv[1:] if "=" in word)
-load = int(words[BY])
-rate, seconds = min(load, 4) * 1000.0, int(words["runtime"][:-2]) / 1e3
-response, ios = load / rate, int(min(load, 4) * 1000.0 * seconds)
-# at the end all that is outstanding has the time of the last of it
-mean = response * (1 + response / 2 / seconds) if DRAINS else response
-body = json.loads(open(OUT).read())
-side = body["jobs"][0]["read"]
-side["total_ios"], side["io_bytes"], side["runtime"] = ios, ios * 4096, int(seconds * 1000)
-side["lat_ns"].update(N=ios, mean=mean * 1e9, bins={str(int(response * 1e9)): ios})
-print(json.dumps(body))
-"""
+DEVICE = Path(__file__).with_suffix(".device").read_text(encoding="utf-8")
 
 
 def sample_of(folder: Path, load: dict[str, Any], after: str = "", *, drains: bool = False) -> dict[str, Any]:
