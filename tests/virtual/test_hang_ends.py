@@ -57,7 +57,7 @@ def run(places: BenchPlaces, playbook: str, *words: object) -> str:
 def boot(places: BenchPlaces, tmp_path: Path) -> str:
     """The bench in a fresh trial boot; its id."""
     drop = tmp_path / "drop.yml"
-    drop.write_text(f"name: t\ndescription: d\nos: {{cmdline: [storqual.n={time.time_ns()}]}}\n", encoding="utf-8")
+    drop.write_text(f"name: t\ndescription: d\nos: {{cmdline: [bench.n={time.time_ns()}]}}\n", encoding="utf-8")
     run(places, "provision.yml", "-e", f"drop={drop}", "-e", "prove_s=0")
     assert "storqual.trial=" in over_ssh(places.state, BENCH, "cat /proc/cmdline")
     return over_ssh(places.state, BENCH, BOOT_ID).strip()
@@ -167,7 +167,7 @@ MENU = 'if [ "$boot_once" = true ]; then set timeout=-1; fi'
 BOOTS = {
     "shutdown": (f"{STAYS} -p 'ExecStop=/bin/sleep infinity' /bin/true", "", "restart by the kernel"),
     "init without SSH": ("true", "systemd.mask=ssh.service", "restart by the kernel"),
-    "boot loader": (f"echo '{MENU}' >> /boot/grub/grub.cfg", "storqual.waits", "power cycle"),
+    "boot loader": (f"echo '{MENU}' >> /boot/grub/grub.cfg", "bench.waits", "power cycle"),
 }
 """What never ends: what is planted, a word of the trial's command line, and what ends it by the plan."""
 
@@ -179,7 +179,7 @@ def test_a_boot_that_hangs_is_ended_by_what_the_plan_foresaw(
     line, word, foreseen = BOOTS[planted]
     before = over_ssh(places.state, BENCH, f"{line}; sync; cat /proc/sys/kernel/random/boot_id")
     drop = tmp_path / "drop.yml"
-    words = [word or f"storqual.n={time.time_ns()}"]
+    words = [word or f"bench.n={time.time_ns()}"]
     drop.write_text(f"name: t\ndescription: d\nos: {{cmdline: {words}}}\n", encoding="utf-8")
     words = ["-e", f"virtual_bench_state={places.state}", "-e", f"drop={drop}", "-e", "provision_boot_limit_s=120"]
     _, output = play(tmp_path / "log", INVENTORY, "provision.yml", *words)

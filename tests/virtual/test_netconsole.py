@@ -15,11 +15,11 @@ PLACES = BenchPlaces.of(REPOSITORY / ".cache" / "bench" / "netconsole")
 WORDS = [
     "modules_load=netconsole",
     "netconsole.netconsole=+6665@10.0.3.15/eth1,6666@10.0.3.2/ff:ff:ff:ff:ff:ff",
-    "storqual.dies",
+    "bench.dies",
 ]
 DIES = """\
 [Unit]
-ConditionKernelCommandLine=storqual.dies
+ConditionKernelCommandLine=bench.dies
 Before=ssh.service
 [Service]
 Type=oneshot
