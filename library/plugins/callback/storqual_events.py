@@ -94,7 +94,7 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_ok(self, result: Any) -> None:
         _displaced(result.host.get_name())
-        self._note(result.result)
+        self._note(result)
         report = result.result.get("ansible_facts", {}).get(_REPORT)
         if isinstance(report, dict):
             self._drift[result.host.get_name()] = [str(line) for line in report.get("drift") or ()]
@@ -109,7 +109,7 @@ class CallbackModule(CallbackBase):
         if not ignore_errors:
             if body.get(_FROM_TASK) == _BENCH_LOST:
                 self._lost.append(where["host"])
-            self._note(body)
+            self._note(result)
             self._unseen[result.host.get_name()] = failure_message(body)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
@@ -182,7 +182,7 @@ class CallbackModule(CallbackBase):
             keep_drift(self._drift, context.CLIARGS.get("inventory") or (), compared=compared)
         if not compared or not (self._drift or (self._compares and self._unseen)):
             return
-        if any(self._drift.values()):
+        if any(self._drift.values()) and not self._judging:
             self._codes.append(1)
         unseen = {bench: why for bench, why in self._unseen.items() if bench not in self._drift}
         if unseen:
@@ -216,12 +216,15 @@ class CallbackModule(CallbackBase):
         code = json.loads(verdict.read_text(encoding="utf-8")).get("exit_code")
         return code if isinstance(code, int) and ended in (None, code) else 2
 
-    def _note(self, body: Any) -> None:
+    def _note(self, result: Any) -> None:
+        body, action = result.result, str(result.task.action).rpartition(".")[2]
         code = body.get(_FROM_TASK)
         if isinstance(code, int) and code:
             self._codes.append(code)
-        facts, answer = body.get("ansible_facts", {}), body.get("data")
+        # a bench may answer anything: which run it is, and that there is a verdict, is known here alone
+        facts = body.get("ansible_facts", {}) if action == "set_fact" else {}
         # what `storqual publish` answers
+        answer = body.get("data") if action == "storqual_command" else None
         verdict = answer.get("verdict") if isinstance(answer, dict) else None
         self._published = self._published or bool(verdict)
         if verdict and self._run is None:

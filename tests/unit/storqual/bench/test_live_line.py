@@ -4,6 +4,7 @@
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,13 +52,11 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_each_of_several_benches_has_one_line_on_a_terminal() -> None:
     screen = Screen()
     benches = [progress_line(screen.write, f"b{number}", 8) for number in range(8)]
-    assert all(isinstance(bench, Board) for bench in benches)
-    for bench in benches:
-        bench._clock = lambda: 0.0  # type: ignore[union-attr]
     for turn in range(5):
         for number, bench in enumerate(benches):
-            bench._clock = lambda turn=turn, number=number: 10.0 * turn + number  # type: ignore[union-attr]
-            bench.show(f"b{number} at turn {turn}")
+            assert isinstance(bench, Board)
+            now = 10.0 * turn + number
+            replace(bench, clock=lambda now=now: now).show(f"b{number} at turn {turn}")
     assert screen.shown == [f"b{number} at turn 4" for number in range(8)]
 
 
@@ -69,7 +68,8 @@ def test_what_is_printed_below_the_board_stays_and_the_board_goes_on_below_it() 
     second.show("b2 measures")
     screen.write("changed: [b1]", "\n")
     displaced("b1")
-    second._clock = lambda: 1e9  # type: ignore[union-attr]
+    assert isinstance(second, Board)
+    second = replace(second, clock=lambda: 1e9)
     second.show("b2 goes on")
     assert screen.shown == ["b1 measures", "b2 measures", "changed: [b1]", "b2 goes on"]
     displaced()

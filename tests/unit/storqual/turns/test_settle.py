@@ -15,6 +15,7 @@ from storqual.bench.follow import ConnectionLostError
 from storqual.turns import acts, settle
 from storqual.virtual_bench.limits import Limit
 from storqual_core.turns.drive_faults import LAYER, RULES_MEMORY
+from storqual_core.turns.left_behind import scripts
 
 DRIVES = tuple(
     SimpleNamespace(identity=f"0x{number}", device=f"sym-{number}", first="", size=1 << 30) for number in range(3)
@@ -228,7 +229,7 @@ def test_what_was_left_switched_off_is_switched_on_and_kept_in_mind_until_it_is(
 
 
 def test_a_bench_on_which_nothing_was_switched_off_is_left_alone(tmp_path: Path) -> None:
-    command = settle._SWITCHED_OFF % str(tmp_path)
+    _, command, _ = scripts(str(tmp_path))
     assert subprocess.run(["sh", "-c", command], capture_output=True, check=True).stdout == b""
 
 
