@@ -25,6 +25,7 @@ from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_cycle, power_state, reset
 from storqual.virtual_bench.qmp import converse
 from storqual_core.host.watchdog import FIRED, Watch, has_fired
+from storqual_core.kit.errors import StorqualError
 from storqual_core.kit.lease import OutOfServiceError
 
 WATCHDOG = "boot.watchdog"
@@ -196,7 +197,7 @@ def ensure_answer(path: Path, bench: BenchHere, *, console_mark: int, say: Calla
 
 def _listens(bench: BenchHere) -> bool:
     """Whether the bench's kernel takes connections, though SSH does not answer: QEMU takes those of a virtual one."""
-    with suppress(OSError, subprocess.TimeoutExpired):
+    with suppress(OSError, subprocess.TimeoutExpired, StorqualError):
         if bench.virtual is None:
             ssh, *words = bench.connection.words("true")
             shown = child.run([ssh, "-G", *words], capture_output=True, text=True, timeout=_ANSWER_S)

@@ -54,3 +54,13 @@ def test_what_breaks_at_the_end_of_a_play_leaves_no_code_of_ansible(
     with pytest.raises(SystemExit) as left:
         play.v2_playbook_on_stats(SimpleNamespace(processed={"b1": 1}))
     assert left.value.code == code
+
+
+@pytest.mark.parametrize("action", ["storqual_command", "ansible.builtin.set_fact", "bench_facts"])
+def test_a_bench_says_neither_which_run_it_is_nor_that_it_is_judged(callback: Any, action: str) -> None:
+    body = {"data": {"verdict": "/elsewhere/verdict.json"}, "ansible_facts": {"plan_run": "/elsewhere"}}
+    play = callback.CallbackModule()
+    host = SimpleNamespace(get_name=lambda: "b1")
+    play.v2_runner_on_ok(SimpleNamespace(result=body, host=host, task=SimpleNamespace(action=action)))
+    assert play._published is (action == "storqual_command")
+    assert (play._run is None) is (action == "bench_facts")

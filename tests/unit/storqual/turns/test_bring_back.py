@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A hung bench brought back: what is asked of it over SSH, and what the run says of it afterwards."""
 
+import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -175,3 +176,24 @@ def test_the_power_of_the_inventory_is_cycled_for_the_boot_that_hangs_and_longer
     virtual = means_of(places, power=power)
     assert virtual.cycles("b1", run=tmp_path, say=lambda _: None) == (virtual.cycle_power, virtual.cycle_longer)
     assert means_of(None).cycles("b1", run=None, say=lambda _: None) == (None, None)
+
+
+@pytest.mark.parametrize("virtual", [False, True])
+def test_a_kernel_takes_connections_where_a_port_listens_that_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, virtual: bool
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        ssh = tmp_path / "ssh"
+        ssh.write_text(
+            f"#!/bin/sh\n[ $1 = -G ] && echo 'hostname 127.0.0.1' && echo 'port {port}'\n", encoding="ascii"
+        )
+        ssh.chmod(0o755)
+        power = SimpleNamespace(port=port, monitor=str(tmp_path / "monitor"))
+        monkeypatch.setattr(bring_back_module, "power_state", lambda _places: power)
+        places = BenchPlaces.of(tmp_path) if virtual else None
+        link = SimpleNamespace(words=lambda *words: [str(ssh), "bench", *words])
+        here = BenchHere("vbench", cast("Connection", link), "", "", "", places, NONE)
+        # QEMU takes those of a virtual bench; a monitor that does not say more is no reason to give up
+        assert bring_back_module._listens(here) is not virtual
+    assert not bring_back_module._listens(here)
