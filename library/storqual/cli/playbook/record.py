@@ -40,10 +40,11 @@ def session_failure(given: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, A
     reason = str(failed.get("msg") or failed.get("reason") or "no message")
     # what a kernel that did not start left is the evidence of no other failure
     hung = failed if failed.get("ended_by") else given["booted"] if "evidence" in failed else {}
-    if hung.get("ended_by"):
+    # a bench may answer anything
+    if isinstance(hung.get("ended_by"), str) and hung["ended_by"] and isinstance(hung.get("seconds"), int | float):
         text = reason if hung is failed else "it hung in its trial boot"
         yield "bench_hung", {**session, "ended_by": hung["ended_by"], "seconds": hung["seconds"], "text": text}
-    yield "provision_failed", {**session, "reason": reason, "task": failed.get("subsystem") or given["task"]}
+    yield "provision_failed", {**session, "reason": reason, "task": str(failed.get("subsystem") or given["task"])}
     words = given["last_words"]
     if words["panic"]:
         yield "kernel_panic", {**session, "text": words["panic"], "sources": words["sources"]}

@@ -189,6 +189,7 @@ def test_a_bench_of_another_run_is_refused(tmp_path: Path) -> None:
     ("failed", "booted", "panic", "kinds"),
     [
         ({"msg": "x"}, {}, "", ["provision_failed"]),
+        ({"msg": "x", "ended_by": "a bench that says no seconds"}, {}, "", ["provision_failed"]),
         ({"msg": "x", **HUNG}, {}, "", ["bench_hung", "provision_failed"]),
         ({"msg": "x", "evidence": {}}, HUNG, "", ["bench_hung", "provision_failed"]),
         # of the boot of a session before
