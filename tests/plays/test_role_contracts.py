@@ -2,6 +2,7 @@
 """Every role declares its variables, uses only declared ones, refuses unknown ones, and documents them."""
 
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from ansible.parsing.dataloader import DataLoader
 from storqual_core.provision.apply import SUBSYSTEMS
 
 ROLES = sorted((Path(__file__).resolve().parents[2] / "roles").glob("*/tasks"))
+CHECK = runpy.run_path(str(ROLES[0].parents[2] / "library/plugins/action/known_variables.py"))["ActionModule"]
 
 
 @pytest.fixture(params=[path.parent for path in ROLES], ids=[path.parent.name for path in ROLES])
@@ -48,8 +50,7 @@ def known(role: Path) -> set[str]:
     """What the role's own check lets pass beside its inputs: what its tasks leave behind, and what it names."""
     text = "".join(path.read_text(encoding="utf-8") for path in (role / "tasks").glob("*.yml"))
     named = re.findall(r"known_variables:\n +also: \[([^]]*)\]", text)
-    left = re.findall(rf"^ +(?:register: )?({role.name}_\w+)(?::|$)", text, re.MULTILINE)
-    return {*left, *re.findall(r"\w+", " ".join(named))}
+    return {*CHECK._known(role, f"{role.name}_"), *re.findall(r"\w+", " ".join(named))}
 
 
 _TYPES: dict[str, type | tuple[type, ...]] = {

@@ -68,9 +68,10 @@ class _AnsibleLine:
 
 
 def virtual_state(action: Any, variables: Mapping[str, Any]) -> str:  # noqa: ANN401 - Ansible publishes no types
-    """The state folder of a virtual bench on the control node; empty for any other."""
+    """The state folder of a virtual bench on the control node; empty for any other, and where that is given."""
     virtual = variables.get("storqual_kind") == "virtual" and variables.get("virtual_bench_state")
-    return str(action._task.args.get("virtual_state") or action._templar.template(virtual or ""))  # noqa: SLF001 - as `bench_action`
+    given = action._task.args.get("virtual_state")  # noqa: SLF001 - as `bench_action`
+    return str(given if given is not None else action._templar.template(virtual or ""))  # noqa: SLF001 - as above
 
 
 class RecoveringAction(ActionBase):

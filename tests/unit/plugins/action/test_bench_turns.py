@@ -94,6 +94,10 @@ def test_what_is_not_given_is_what_the_variables_of_the_bench_say() -> None:
     variables = {"storqual_kind": "virtual", "virtual_bench_state": "/state"}
     assert virtual_state(here, variables) == "/state"
     assert virtual_state(here, {**variables, "storqual_kind": "hardware"}) == ""
+    for given in ("/other", ""):
+        here._task.args = {"virtual_state": given}
+        assert virtual_state(here, variables) == given
+    here._task.args = {}
     assert here._python({"ansible_python_interpreter": "/opt/python"}) == "/opt/python"
     assert here._python({"ansible_python_interpreter": "auto"}) == here._python({}) == "/usr/bin/python3"
 

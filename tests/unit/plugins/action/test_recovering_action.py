@@ -19,7 +19,14 @@ SSH = Path(__file__).with_name("test_recovering_action.ssh").read_text(encoding=
 
 
 def play(
-    folder: Path, task: dict[str, Any], *, back: str, steady: bool = False, up: bool = True, reserved: bool = True
+    folder: Path,
+    task: dict[str, Any],
+    *,
+    back: str,
+    steady: bool = False,
+    up: bool = True,
+    reserved: bool = True,
+    **more: str,
 ) -> dict[str, Any]:
     """What the task returned on a bench that goes down under it and comes `back` in that boot."""
     write_ssh(folder, SSH, answer=ANSWER)
@@ -29,7 +36,7 @@ def play(
     if steady:
         (folder / "steady").touch()
     under = {"STORQUAL_LEASE": f"7@{folder}"} if reserved else {}
-    variables = {"ansible_python_interpreter": "/usr/bin/python3", "storqual_kind": "hardware"}
+    variables = {"ansible_python_interpreter": "/usr/bin/python3", "storqual_kind": "hardware", **more}
     return play_task(folder, {**task, "ignore_unreachable": True}, under=under, **variables)[1]
 
 
@@ -71,6 +78,15 @@ def test_a_bench_that_does_not_answer_between_two_tasks_is_brought_back(tmp_path
     result = play(tmp_path, {"bench_reboot": {"reboot": False}}, back=NEW, up=False)
     assert not result["failed"]
     assert (result["boot_id"], result["changed"]) == (NEW, False)
+
+
+def test_an_earlier_panic_on_the_console_is_not_what_ended_a_hang(tmp_path: Path) -> None:
+    (tmp_path / "virtual").mkdir()
+    (tmp_path / "virtual/console.log").write_text("Kernel panic - not syncing: last week\n", encoding="utf-8")
+    (tmp_path / "downs").write_text("5", encoding="utf-8")
+    virtual = {"storqual_kind": "virtual", "virtual_bench_state": str(tmp_path / "virtual")}
+    result = play(tmp_path, {"bench_reboot": {"reboot": False}}, back=NEW, up=False, **virtual)
+    assert "panic" not in result["ended_by"], result
 
 
 @pytest.mark.parametrize("batches", [0, 1])

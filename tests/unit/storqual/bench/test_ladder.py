@@ -155,6 +155,7 @@ def test_an_ssh_server_that_takes_connections_and_says_no_word_is_no_lost_networ
         (Watch("Software Watchdog", 60), 20, 80),
         (Watch("iTCO_wdt", 60), 70, 130),
         (Watch(panic_s=0), 0, 45),
+        (Watch(panic_s=90), 90, 160),
     ],
 )
 def test_a_kernel_that_panicked_is_asked_nothing_more_and_ended_as_soon_as_it_cannot_end_itself(

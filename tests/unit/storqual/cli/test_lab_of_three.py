@@ -36,16 +36,7 @@ ADAPTERS = {
     "nosuch": [],
     "": [],
 }
-SUITE = """\
-name: small
-workloads:
-  seq_read: {rw: read, factors: {bs: [4k], drives: [1, 2]}}
-criteria:
-  - {metric: iops, against: baseline}
-  - {id: raid, metric: iops, against: baseline, adapters: [mraid]}
-profiles:
-  quick: {cells: all, runtime: 2s, ramp: 500ms, sessions: 4, pairs: 4, margin: 8%, indifference: 2%, noise: 1%}
-"""
+SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 SETTINGS = """\
 drive:
   - {on: {adapter: [hba0, hba1]}, WCE: 1}

@@ -188,16 +188,7 @@ def test_an_adapter_passes_by_the_end_of_its_interval_and_not_by_its_estimate(tm
 
 
 LEVELS = (1, 2, 4, 8)
-SUITE = """\
-name: scaling
-workloads:
-  rand_read: {rw: randread, bs: 64k, iodepth: 16, factors: {drives: [1, 2, 4, 8]}}
-criteria:
-  - {metric: throughput_mb_s, against: baseline, required: false}
-  - {id: scales, metric: throughput_mb_s, against: scaling, over: drives, linear_to: LIMIT, margin: 5%}
-profiles:
-  quick: {cells: all, runtime: 2s, ramp: 500ms, sessions: 8, margin: 8%, indifference: 2%}
-"""
+SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 
 
 def verdict(folder: Path, limit: int, knee: float, *, noise: float = 0.004) -> dict[str, Any]:

@@ -15,16 +15,7 @@ from tests.support.simulated_campaign import Bench, Rates, drive, plan
 
 pytestmark = pytest.mark.slow
 
-SUITE = """\
-name: small
-workloads:
-  seq_write: {rw: write, factors: {bs: [4k, 256k]}}
-  rand_read: {rw: randread, factors: {bs: [4k]}}
-criteria:
-  - {metric: iops, against: baseline}
-profiles:
-  quick: {cells: all, runtime: 5s, ramp: 1s, sessions: 8, launches: 1, margin: 8%, indifference: 2%}
-"""
+SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 BAD = "seq_write[bs=256k]"
 
 

@@ -70,15 +70,16 @@ def test_a_lip_that_the_port_does_not_count_was_none(tmp_path: Path) -> None:
     assert (tmp_path / FC_HOST.lstrip("/") / "issue_lip").read_text().strip() == "1"
 
 
-def test_frames_that_were_to_be_lost_and_were_not_are_no_fault(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("way", "loss"), [("netem_loss", "2%"), ("netem_silence", "100%")])
+def test_frames_that_were_to_be_lost_and_were_not_are_no_fault(tmp_path: Path, way: str, loss: str) -> None:
     """And the interface is as it was, whatever happened."""
     interface = Interface(drops=0)
     with pytest.raises(ToolError, match="fc0 did it to no frame"):
-        act(lun(tmp_path), "netem_loss", interface)
+        act(lun(tmp_path), way, interface)
     assert not interface.netem
     interface = Interface(drops=3)
-    assert act(lun(tmp_path / "again"), "netem_loss", interface) == ["read_back", "shaped", "put_back"]
-    assert "tc qdisc replace dev fc0 root netem loss 2%" in interface.asked
+    assert act(lun(tmp_path / "again"), way, interface) == ["read_back", "shaped", "put_back"]
+    assert f"tc qdisc replace dev fc0 root netem loss {loss}" in interface.asked
     assert not interface.netem
 
 
