@@ -16,18 +16,17 @@ from tests.support.live_bench import Bench, powered_bench
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 
-SYM = [f"0x5000c50015ea00{place}0" for place in range(4)]
+# none behind `sym`: QEMU's LSI 53C895A loses a reselection, or answers wrongly, when several drives are busy
 TEKRAM = ["0x5000e0c001010000", "0x5000e0c001010010"]
 MRAID = ["0x5000c50067b10000", "0x5000c50067b10010"]
-FUSION = [f"0x5000c5001f2a00{place}0" for place in range(5)]
+FUSION = [f"0x5000c5001f2a00{place}0" for place in range(8)]
 VSCSI = [f"0x5000cca04e0100{place}0" for place in range(4)]
-THEIRS = SYM[:2]
-LEVELS = {"0": TEKRAM, "1": MRAID, "5": FUSION, "6": VSCSI, "10": SYM}
+LEVELS = {"0": TEKRAM, "1": MRAID, "5": FUSION[:4], "6": FUSION[4:], "10": VSCSI}
 
 LAYOUT = "raid:\n" + "".join(
     f"  - {{on: {{adapter: {adapter}}}, level: {level}, strip: 64k, name: r{level}, initialisation: full,"
     f" members: {json.dumps(LEVELS[level])}}}\n"
-    for adapter, level in (("dc390", "0"), ("mraid", "1"), ("fusion", "5"), ("vscsi", "6"), ("sym", "10"))
+    for adapter, level in (("dc390", "0"), ("mraid", "1"), ("fusion", "5"), ("fusion", "6"), ("vscsi", "10"))
 )
 
 # one line per array and per claimed drive: what raid_layout could change, and every sector that was written
@@ -70,7 +69,7 @@ def test_check_mode_shows_the_layout_and_touches_nothing(bare: Bench) -> None:
 
 
 def test_five_levels_are_made_initialised_and_found_again(bare: Bench) -> None:
-    """RAID 0, 1, 5, 6 and 10 behind five drivers; the second time nothing changes."""
+    """RAID 0, 1, 5, 6 and 10 behind four drivers; the second time nothing changes."""
     first = bare.provision(LAYOUT)
     assert first.code == 0, first.output
     assert first.changed == 1
@@ -80,7 +79,7 @@ def test_five_levels_are_made_initialised_and_found_again(bare: Bench) -> None:
     assert arrays == {
         "raid0": ["65536", "2", ""],
         "raid1": ["0", "2", "idle"],
-        "raid5": ["65536", "5", "idle"],
+        "raid5": ["65536", "4", "idle"],
         "raid6": ["65536", "4", "idle"],
         "raid10": ["65536", "4", "idle"],
     }
@@ -93,7 +92,7 @@ def test_five_levels_are_made_initialised_and_found_again(bare: Bench) -> None:
 
 def test_a_small_random_write_on_raid_5_costs_four_member_ios(laid_out: Bench) -> None:
     """Old data and old parity are read, new data and new parity written: 4 (Patterson, Gibson, Katz 1988)."""
-    node = volume_path(volume_uuid(FUSION))
+    node = volume_path(volume_uuid(LEVELS["5"]))
     names = laid_out.ask(f"ls /sys/block/$(basename $(readlink -f {node}))/slaves").split()
     count = "; ".join(f"cat /sys/block/{name}/stat" for name in names)
 
@@ -143,18 +142,18 @@ def test_restore_takes_the_volumes_away_and_leaves_scratch(laid_out: Bench) -> N
 
 def test_a_volume_of_somebody_else_is_never_taken_without_consent(bare: Bench) -> None:
     nodes = bare.ask(
-        "for wwn in " + " ".join(drive[2:] for drive in THEIRS) + "; do "
+        "for wwn in " + " ".join(drive[2:] for drive in MRAID) + "; do "
         "grep -l $wwn /sys/block/sd*/device/wwid | cut -d/ -f4; done"
     ).split()
     devices = " ".join(f"/dev/{name}" for name in nodes)
     bare.ask(f"mdadm --create /dev/md/theirs --run --metadata=1.2 --level=0 --raid-devices=2 {devices}")
-    drop = f"raid: {{on: {{adapter: sym}}, level: 1, members: {json.dumps(THEIRS)}}}\n"
+    drop = f"raid: {{on: {{adapter: mraid}}, level: 1, members: {json.dumps(MRAID)}}}\n"
     before = bare.ask(LOOK)
     refused = bare.provision(drop)
     assert refused.code == 4, refused.output
-    assert "there is no consent to it; add -e consent=15ea0000" in refused.output
+    assert "there is no consent to it; add -e consent=67b10000" in refused.output
     assert bare.ask(LOOK) == before
-    consent = ",".join(drive[-8:] for drive in THEIRS)
+    consent = ",".join(drive[-8:] for drive in MRAID)
     made = bare.provision(drop, "-e", f"consent={consent}")
     assert made.code == 0, made.output
     assert bare.play("restore.yml").code == 0
