@@ -15,7 +15,7 @@ from ..kit.machine import visible
 from . import reach
 from .claims import Claim, VolumeClaim, each_declared
 from .reach import matching
-from .signatures import AREA, objection
+from .signatures import AREA, UNSTEADY, objection
 from .snapshot import GuardSnapshot
 
 CONSENT_DIGITS = 6
@@ -110,8 +110,7 @@ def decide(
             refusals.append(Refusal(_named(claim, drive), reason, "storqual cannot measure it, " + _KEEP))
         if rule.contents:
             refusals.extend(_remembered(claim, drive, snapshot, volumes))
-            going = {volume.uuid for volume in volumes if rule.any_volume and claim.id in volume.members}
-            refusals.extend(_content(claim, drive, snapshot, going))
+            refusals.extend(_content(claim, drive, snapshot, volumes, rule))
         if rule.consent:
             refusals.extend(_consent(claim, drive, snapshot, consent))
     for volume in volumes:
@@ -328,16 +327,25 @@ def _remembered(
         )
 
 
-def _content(claim: Claim, drive: SysfsDrive, snapshot: GuardSnapshot, going: Collection[str]) -> Iterator[Refusal]:
-    """`going` are the UUIDs of volumes that are deleted by consent: being their member is no reason against it."""
-    content, made = snapshot.contents.get(claim.id), {*snapshot.made.get(claim.id, ()), *going}
+def _content(
+    claim: Claim, drive: SysfsDrive, snapshot: GuardSnapshot, volumes: Sequence[VolumeClaim], rule: PurposeRule
+) -> Iterator[Refusal]:
+    """What is on a drive. Being a member of a volume that is deleted by consent is no reason against it."""
+    content, of = snapshot.contents.get(claim.id), [volume for volume in volumes if claim.id in volume.members]
     if content is None:
         yield Refusal(_named(claim, drive), "what is on it could not be read", "repair that first")
         return
-    reason = objection(content, made=made, restamping=claim.id in snapshot.restamping, lent=claim.id in snapshot.lent)
+    reason = objection(
+        content,
+        made={*snapshot.made.get(claim.id, ()), *(volume.uuid for volume in of if rule.any_volume)},
+        restamping=claim.id in snapshot.restamping,
+        lent=claim.id in snapshot.lent,
+        member=any(rule.any_volume or snapshot.is_own(volume) for volume in of),
+    )
     if reason:
         # what is on a drive that gives nothing out is no reason to give it up
-        yield Refusal(_named(claim, drive), f"it {reason}", _REPAIR if content.problem else _GIVE_UP)
+        repair = content.problem or reason == UNSTEADY
+        yield Refusal(_named(claim, drive), f"it {reason}", _REPAIR if repair else _GIVE_UP)
 
 
 # layer 6: consent
@@ -407,11 +415,10 @@ def _volume(
     if rule.contents and not rule.any_volume and state.content is not None:
         made = snapshot.made.get(volume.id, ())
         known = [signature for signature in state.content.signatures if signature.uuid not in made]
-        if known or state.content.problem:
+        problem = state.content.problem or (f"it {UNSTEADY}" if state.content.unsteady else "")
+        if known or problem:
             kinds = ", ".join(visible(signature.kind) for signature in known)
-            yield Refusal(
-                name, state.content.problem or f"it holds {kinds}", "delete that yourself if it is not needed"
-            )
+            yield Refusal(name, problem or f"it holds {kinds}", "delete that yourself if it is not needed")
     if snapshot.busy.get(state.name):
         yield Refusal(name, snapshot.busy[state.name], "find out what uses it (lsblk, fuser), and stop it")
     if not state.node:

@@ -229,7 +229,8 @@ _CHUNK = 256 << 10
 class Content:
     """Formats found, and the state of both ends: `empty`, `stamp`, `foreign` (another drive's stamp) or `data`.
 
-    `stamps` are the ends whose first or last 4 KiB are this drive's stamp, whatever lies beside it.
+    `stamps` are the ends whose first or last 4 KiB are this drive's stamp, whatever lies beside it; `unsteady` says
+    that the ends were not the same when they were read again.
     """
 
     signatures: tuple[FormatSignature, ...]
@@ -237,6 +238,7 @@ class Content:
     end: str
     problem: str = ""
     stamps: tuple[str, ...] = ()
+    unsteady: bool = False
 
     @property
     def stamped(self) -> bool:
@@ -258,11 +260,11 @@ def read_content(path: str, drive: str, size: int, *, runner: Runner = run) -> C
         # one command at a time: reading ahead gains nothing here, and old adapters take it badly
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
         ends = start, end, stamps = _ends(descriptor, drive, size)
+        unsteady = False
         if "data" in (start, end):
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            if _ends(descriptor, drive, size) != ends:
-                return Content((), "data", "data", UNSTEADY)
-        return Content(tuple(probe(descriptor, path, runner=runner)), start, end, stamps=stamps)
+            unsteady = _ends(descriptor, drive, size) != ends
+        return Content(tuple(probe(descriptor, path, runner=runner)), start, end, stamps=stamps, unsteady=unsteady)
     except OSError as problem:
         return Content((), "data", "data", f"cannot be read: {problem.strerror}")
     except ToolError as problem:
@@ -328,15 +330,25 @@ _USAGES = {
 }
 
 
-def objection(content: Content, *, made: Collection[str] = (), restamping: bool = False, lent: bool = False) -> str:
+def objection(
+    content: Content,
+    *,
+    made: Collection[str] = (),
+    restamping: bool = False,
+    lent: bool = False,
+    member: bool = False,
+) -> str:
     """Why what is on a drive forbids to overwrite it, as the rest of a sentence; `` when it may be overwritten.
 
     `made` are the UUIDs of what storqual itself made on this drive; `restamping` says that storqual was interrupted
     while it cleared this very drive, so that one stamp is enough; `lent` that a program to which it was given for
-    overwriting never ended, so that data of no known format is that program's.
+    overwriting never ended, so that data of no known format is that program's; `member` that the drive is part of an
+    array which is named to the guard, whose initialisation or rebuild writes to it while it is read.
     """
     if content.problem:
         return content.problem
+    if content.unsteady and not (member and content.signatures):
+        return UNSTEADY
     foreign = [signature for signature in content.signatures if signature.uuid not in made or not signature.uuid]
     if foreign:
         return "; ".join(_words(signature) for signature in foreign)

@@ -78,17 +78,18 @@ def test_what_is_served_from_a_path_that_is_gone_may_be_any_drive(tree: BenchTre
     assert said(found, "read") == []
 
 
-def test_a_volume_is_storquals_own_by_its_uuid_and_not_by_another_on_the_same_drives(snapshot: GuardSnapshot) -> None:
+@pytest.mark.parametrize(
+    ("made", "unsteady", "reason"),
+    [("aa:bb", False, ""), ("cc:dd", False, "storqual did not make it"), ("aa:bb", True, "when it was read again")],
+)
+def test_a_volume_is_storquals_own_by_its_uuid_and_not_by_another_on_the_same_drives(
+    snapshot: GuardSnapshot, made: str, unsteady: bool, reason: str
+) -> None:
     volume = VolumeClaim(id="/dev/md127", path="/dev/md127", uuid="aa:bb", members=(DRIVE,))
-    state = VolumeState("md127", "/dev/md127", ("sda",), "", Content((), "empty", "empty"))
-
-    def refused(made: str) -> bool:
-        found = replace(snapshot, volumes={volume.id: state}, made={DRIVE: (made,)})
-        told = decide([claim()], found, purpose="write", volumes=[volume])
-        return any("storqual did not make it" in str(one) for one in told)
-
-    assert refused("cc:dd")
-    assert not refused("aa:bb")
+    state = VolumeState("md127", "/dev/md127", ("sda",), "", Content((), "empty", "empty", unsteady=unsteady))
+    found = replace(snapshot, volumes={volume.id: state}, made={DRIVE: (made,)})
+    refusals = [str(r) for r in decide([claim()], found, purpose="write", volumes=[volume]) if "volume" in str(r)]
+    assert [reason in refusal for refusal in refusals] == ([True] if reason else [])
 
 
 def test_a_drive_is_opened_so_that_nobody_else_can_have_it(tree: BenchTree, monkeypatch: pytest.MonkeyPatch) -> None:

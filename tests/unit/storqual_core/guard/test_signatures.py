@@ -172,6 +172,14 @@ def test_data_beside_one_stamp_is_data_unless_storqual_itself_was_clearing_the_d
     assert objection(content, restamping=True) == ""
 
 
+@pytest.mark.parametrize(("uuid", "member", "may"), [("u1", True, True), ("u1", False, False), ("u2", True, False)])
+def test_a_member_of_our_array_may_change_while_it_is_read(uuid: str, member: bool, may: bool) -> None:
+    """The initialisation of a mirror carries the stamp at one member's end to the others."""
+    content = Content((FormatSignature("raid", "linux_raid_member", uuid),), "data", "foreign", unsteady=True)
+    assert (objection(content, made=["u1"], member=member) == "") == may
+    assert objection(Content((), "data", "empty", unsteady=True), made=["u1"], member=True)
+
+
 def test_only_what_storqual_made_itself_is_no_objection() -> None:
     xfs, bare = FormatSignature("filesystem", "xfs", "u-1"), FormatSignature("filesystem", "xfs")
     assert objection(Content((xfs,), "data", "data"), made=["u-1"]) == ""
