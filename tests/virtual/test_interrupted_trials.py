@@ -95,7 +95,7 @@ def interrupted(folder: Path, seed: int, troubles: list[str], chance: random.Ran
                     make_trouble(trouble, child, chance)
             assert run is not None
             argv = command(folder, "--resume", run.name)
-    assert not troubles
+    assert not troubles, (folder / "output.log").read_text(encoding="utf-8", errors="replace")[-3000:]
     return run, hung
 
 
