@@ -184,15 +184,8 @@ def _adapter(adapter: SysfsAdapter, drives: Sequence[SysfsDrive], slots: Mapping
 
 
 _QUEUE = (
-    "scheduler",
-    "nr_requests",
-    "read_ahead_kb",
-    "max_sectors_kb",
-    "rq_affinity",
-    "nomerges",
-    "io_timeout",
-    "write_cache",
-    "wbt_lat_usec",
+    *("scheduler", "nr_requests", "read_ahead_kb", "max_sectors_kb", "rq_affinity", "nomerges", "io_timeout"),
+    *("write_cache", "wbt_lat_usec"),
 )
 _SETTINGS = ("queue_depth", "scheduler", "nr_requests", "write_cache")
 _BLOCK = ("logical_block_size", "physical_block_size", "minimum_io_size", "optimal_io_size", "discard_max_bytes")
@@ -251,19 +244,8 @@ def environment_of(facts: Mapping[str, Any], adapters: Mapping[str, Mapping[str,
                 }
         if adapter is not None:
             names = (
-                "pci",
-                "board",
-                "firmware",
-                "subsystem",
-                "driver",
-                "module",
-                "link",
-                "numa_node",
-                "root",
-                "bridges",
-                "rom",
-                "boot_code",
-                "cdroms",
+                *("pci", "board", "firmware", "subsystem", "driver", "module", "link", "numa_node", "root"),
+                *("bridges", "rom", "boot_code", "cdroms"),
             )
             commands = [host["can_queue"] for host in adapter["hosts"]]
             ports = [host["fc_port"] for host in adapter["hosts"] if "fc_port" in host]

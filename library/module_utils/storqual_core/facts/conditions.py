@@ -104,6 +104,21 @@ def read_paths(facts: _Facts, machine: Machine, runner: Runner, answers: Conditi
     return maps
 
 
+def read_served(machine: Machine, runner: Runner, answers: Conditions) -> dict[str, str]:
+    """What the bench itself serves to others, by its path in targetcli's tree; what nobody can use is a condition.
+
+    Asked only where the kernel's target has a store: targetcli would load its modules.
+    """
+    if not set(machine.names("/sys/kernel/config/target/core")) - {"alua"}:
+        return {}
+    from ..tools import targetcli  # noqa: PLC0415 - as above
+
+    nodes, notes = answers.ask("targets of the bench", lambda: targetcli.read_tree(runner)) or ((), ())
+    answers.unread += [f"targets of the bench: not understood: {visible(note)}" for note in notes]
+    answers.conditions += [visible(f"target {node.path}: {node.summary}") for node in nodes if node.unwell]
+    return {node.path: node.summary for node in nodes}
+
+
 def path_conditions(maps: Iterable[_Facts]) -> Iterator[str]:
     """A sentence on each map of which not all paths work."""
     for each in maps:

@@ -25,6 +25,7 @@ from .conditions import (
     fabric_conditions,
     path_conditions,
     read_paths,
+    read_served,
     read_shelves,
     shelf_conditions,
 )
@@ -49,6 +50,7 @@ def add_deep_facts(facts: dict[str, Any], machine: Machine, runner: Runner) -> d
     _hidden_drives(facts, runner, tools)
     _arrays(facts, machine, tools)
     _iscsi_sessions(facts, runner, tools)
+    _classes(facts, machine, runner, tools)
     _surroundings(facts, machine, runner)
     _nvram(facts, machine, runner, tools)
     add_vendor_facts(facts, machine, runner)
@@ -267,11 +269,26 @@ def _iscsi_sessions(facts: dict[str, Any], runner: Runner, tools: ToolAnswers) -
             tools.unread.append(f"iSCSI sessions: iscsiadm does not know {session['name']}, which the kernel has")
 
 
+def _classes(facts: dict[str, Any], machine: Machine, runner: Runner, tools: ToolAnswers) -> None:
+    """All that drivers show of FC ports, remote ports and iSCSI sessions, by class and device, in their own words."""
+    from ..tools import systool  # noqa: PLC0415 - as above
+
+    facts["classes"] = {}
+    for name in ("fc_host", "fc_remote_ports", "iscsi_session"):
+        kernel = set(machine.names(f"/sys/class/{name}"))
+        devices = tools.ask(f"class {name}", partial(systool.read_class, runner, name)) if kernel else None
+        if devices is not None:
+            facts["classes"][name] = devices
+            odd = ", ".join(sorted(kernel ^ devices.keys()))
+            tools.unread += [f"class {name}: either systool or the kernel has no {odd}"] if odd else []
+
+
 def _surroundings(facts: dict[str, Any], machine: Machine, runner: Runner) -> None:
     """Shelves with what is in their slots, paths of multipath, and sentences on what is not well among these."""
     answers = Conditions()
     facts["shelves"] = read_shelves(facts, machine, runner, answers)
     facts["multipath"] = read_paths(facts, machine, runner, answers)
+    facts["served"] = read_served(machine, runner, answers)
     slots = {
         element["drive"]: f"slot {element['slot']} of shelf {shelf['id']}"
         for shelf in facts["shelves"]

@@ -64,6 +64,8 @@ def _shipped() -> None:
         ssacli,
         storcli,
         storcli2,
+        systool,
+        targetcli,
         tc,
         util_linux,
         weak_modules,

@@ -661,15 +661,9 @@ def progress(runner: Runner, index: str, volume: VolumeFacts) -> Mapping[str, fl
 
 _TASKS = (
     ("rebuild", "rebuild"),
-    ("build/verify", "initialise"),
-    ("clear", "initialise"),
-    ("initiali", "initialise"),
-    ("verify", "check"),
-    ("consistency", "check"),
-    ("reconfig", "reshape"),
-    ("expan", "reshape"),
-    ("transform", "reshape"),
-    ("migrat", "reshape"),
+    *((begun, "initialise") for begun in ("build/verify", "clear", "initiali")),
+    *((begun, "check") for begun in ("verify", "consistency")),
+    *((begun, "reshape") for begun in ("reconfig", "expan", "transform", "migrat")),
 )
 
 

@@ -91,10 +91,7 @@ def winner(places: Sequence[str], order: Sequence[str], named: Sequence[Override
     def rank(place: str) -> tuple[int, int]:
         override = next((number for number, each in enumerate(named) if each.names(place, release)), len(named))
         rest = order.index(_BUILT_IN) if _BUILT_IN in order else len(order)
-        at = next(
-            (n for n, word in enumerate(order) if word != _BUILT_IN and place.startswith(f"{word}/")),
-            rest,
-        )
+        at = next((n for n, word in enumerate(order) if word != _BUILT_IN and place.startswith(f"{word}/")), rest)
         return override, at
 
     return min(places, key=rank, default="")

@@ -49,10 +49,7 @@ def named(name: str, version: str = "") -> str:
 def installed(runner: Runner, name: str, version: str = "") -> Package | None:
     """The package `name`, or None when dpkg does not know it or has no version of it."""
     del version  # of one name there is one version
-    ended = runner(
-        ["dpkg-query", "-W", "-f", _LISTED, "--", named(name)],
-        timeout=60.0,
-    )
+    ended = runner(["dpkg-query", "-W", "-f", _LISTED, "--", named(name)], timeout=60.0)
     if ended.rc == 1:
         return None
     packages = [package for package in parse_packages(ended.expect().stdout) if package.version]

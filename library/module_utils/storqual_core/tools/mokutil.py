@@ -24,11 +24,7 @@ _STATES = {
     "EFI variables are not supported on this system": SecureBoot(enabled=None),
     "This system doesn't support Secure Boot": SecureBoot(enabled=None),
 }
-_REMARKS = (
-    "SecureBoot validation is disabled in shim",
-    "Platform is in Setup Mode",
-    "but shim is in insecure mode",
-)
+_REMARKS = ("SecureBoot validation is disabled in shim", "Platform is in Setup Mode", "but shim is in insecure mode")
 
 
 def parse_state(text: str) -> SecureBoot:

@@ -64,15 +64,8 @@ _UNREAD = "(unread)"
 _TABLE = re.compile(r"^\s*-{3,}(?:\s+-{3,}){3,}\s*$")
 _CODE = re.compile(r"\((?P<code>[A-Z]{2,4})\)")
 _DRIVE_LABELS = (
-    "Enclosure #",
-    "Slot #",
-    "GUID",
-    "Manufacturer",
-    "Model Number",
-    "Firmware Revision",
-    "Serial No",
-    "Unit Serial No(VPD)",
-    "Drive Type",
+    *("Enclosure #", "Slot #", "GUID", "Manufacturer", "Model Number", "Firmware Revision", "Serial No"),
+    *("Unit Serial No(VPD)", "Drive Type"),
 )
 _VOLUME_LABELS = ("Volume ID", "Volume Name", "Volume wwid", "RAID level", "Size (in MB)")
 _PERCENT = re.compile(r"(?<![0-9.])(?P<percent>[0-9]{1,3}(?:\.[0-9]{1,9})?)\s*%")

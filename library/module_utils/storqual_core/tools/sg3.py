@@ -463,8 +463,7 @@ _SENTENCES = {
     14: "the data compared were different",
     15: "a file could not be used",
     16: "the drive is busy with a format, sanitize or rebuild",
-    17: "done, with information in the sense data",
-    18: "done, with information in the sense data",
+    **dict.fromkeys((17, 18), "done, with information in the sense data"),
     19: "the drive refused a field of the parameter list",
     22: "the block address is out of range",
     24: "another initiator holds a reservation on the drive",
@@ -474,8 +473,7 @@ _SENTENCES = {
     33: "the command timed out",
     35: "the transport (adapter, cable or driver) failed",
     36: "the answer is no",
-    40: "protection information did not match",
-    41: "protection information did not match",
+    **dict.fromkeys((40, 41), "protection information did not match"),
 }
 _HEX = re.compile(r"^[0-9a-fA-F]{1,2}$")
 

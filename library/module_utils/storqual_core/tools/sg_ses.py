@@ -45,15 +45,8 @@ _PRODUCT = re.compile(
 )
 _COUNT = re.compile(r"number of possible elements:\s*(?P<count>\d{1,5})", re.IGNORECASE)
 _STATUSES = (
-    "OK",
-    "Critical",
-    "Noncritical",
-    "Unrecoverable",
-    "Not installed",
-    "Not available",
-    "No access allowed",
-    "Unsupported",
-    "Unknown",
+    *("OK", "Critical", "Noncritical", "Unrecoverable", "Not installed", "Not available", "No access allowed"),
+    *("Unsupported", "Unknown"),
 )
 _SECTION = re.compile(r"\b(?:Enclosure|Additional\s+Element)\s+status:", re.IGNORECASE)
 _KNOWN = "|".join(_STATUSES).replace(" ", r"\s+")
@@ -75,32 +68,10 @@ _UNTOLD = ("unsupported", "not installed", "not available", "unknown", "no acces
 """States in which the numbers of an element mean nothing."""
 
 _WRONG = (
-    "predicted failure",
-    "disabled",
-    "fail",
-    "fault sensed",
-    "fault reqstd",
-    "ot failure",
-    "ot warning",
-    "ut failure",
-    "ut warning",
-    "dc overvoltage",
-    "dc undervoltage",
-    "dc overcurrent",
-    "overtmp fail",
-    "temperature warn",
-    "ac fail",
-    "dc fail",
-    "warn over",
-    "warn under",
-    "crit over",
-    "crit under",
-    "failure indication",
-    "warning indication",
-    "in failed array",
-    "in crit array",
-    "device off",
-    "oc",
+    *("predicted failure", "disabled", "fail", "fault sensed", "fault reqstd", "ot failure", "ot warning"),
+    *("ut failure", "ut warning", "dc overvoltage", "dc undervoltage", "dc overcurrent", "overtmp fail"),
+    *("temperature warn", "ac fail", "dc fail", "warn over", "warn under", "crit over", "crit under"),
+    *("failure indication", "warning indication", "in failed array", "in crit array", "device off", "oc"),
 )
 """Bits of an element that say that something is wrong with it, as sg_ses names them, in small letters.
 

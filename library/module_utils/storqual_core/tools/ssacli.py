@@ -504,16 +504,8 @@ _NONE = "no controllers detected"
 _NOTICE = re.compile(r"(?:Warning|Caution|Note|Notice|FIRMWARE UPGRADE REQUIRED)\s*:", re.IGNORECASE)
 # labels that nothing but a drive or a volume has: where they stand alone, its heading was not understood
 _OWNED = (
-    "portid",
-    "portlocation",
-    "rotationalspeed",
-    "phycount",
-    "drivetype",
-    "faulttolerance",
-    "uniqueidentifier",
-    "stripsize",
-    "diskname",
-    "mountpoints",
+    *("portid", "portlocation", "rotationalspeed", "phycount", "drivetype", "faulttolerance", "uniqueidentifier"),
+    *("stripsize", "diskname", "mountpoints"),
 )
 # of these, what an array, a port, a sensor and an enclosure have none of
 _INNER = _OWNED[_OWNED.index("rotationalspeed") :]

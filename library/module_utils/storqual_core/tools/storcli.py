@@ -183,65 +183,15 @@ def _columns(head: str, rows: Sequence[str]) -> Iterator[tuple[str, int, int]]:
 _NAMES = {
     plain_label(name): name
     for name in (
-        "Command Status",
-        "Controller",
-        "Status",
-        "Description",
-        "Detailed Status",
-        "ErrCd",
-        "ErrMsg",
-        "Response Data",
-        "Number of Controllers",
-        "System Overview",
-        "IT System Overview",
-        "IR System Overview",
-        "IR3 System Overview",
-        "VD LIST",
-        "PD LIST",
-        "JBOD LIST",
-        "LU/NS LIST",
-        "TOPOLOGY",
-        "Enclosure LIST",
-        "Enclosure Information",
-        "Physical Device Information",
-        "Virtual Drives",
-        "Physical Drives",
-        "JBOD Drives",
-        "Drives List",
-        "Drive Information",
-        "Drive Detailed Information",
-        "VD Info",
-        "VD Properties",
-        "PDs",
-        "VD Operation Status",
-        "FOREIGN CONFIGURATION",
-        "Total foreign Drive Groups",
-        "BBU_Info",
-        "Cachevault_Info",
-        "EID:Slt",
-        "EID:Slot",
-        "NoVDs",
-        "DG/VD",
-        "DG",
-        "TYPE",
-        "State",
-        "Size",
-        "Name",
-        "Cache",
-        "CurrentCache",
-        "Model",
-        "Med",
-        "SeSz",
-        "Ctl",
-        "Ctrl",
-        "Policy",
-        "Property",
-        "Current",
-        "Value",
-        "Operation",
-        "EID",
-        "Slots",
-        "ProdID",
+        *("Command Status", "Controller", "Status", "Description", "Detailed Status", "ErrCd", "ErrMsg"),
+        *("Response Data", "Number of Controllers", "System Overview", "IT System Overview", "IR System Overview"),
+        *("IR3 System Overview", "VD LIST", "PD LIST", "JBOD LIST", "LU/NS LIST", "TOPOLOGY", "Enclosure LIST"),
+        *("Enclosure Information", "Physical Device Information", "Virtual Drives", "Physical Drives", "JBOD Drives"),
+        *("Drives List", "Drive Information", "Drive Detailed Information", "VD Info", "VD Properties", "PDs"),
+        *("VD Operation Status", "FOREIGN CONFIGURATION", "Total foreign Drive Groups", "BBU_Info"),
+        *("Cachevault_Info", "EID:Slt", "EID:Slot", "NoVDs", "DG/VD", "DG", "TYPE", "State", "Size", "Name", "Cache"),
+        *("CurrentCache", "Model", "Med", "SeSz", "Ctl", "Ctrl", "Policy", "Property", "Current", "Value"),
+        *("Operation", "EID", "Slots", "ProdID"),
     )
 }
 _NAMES[plain_label("Drive LIST")] = "PD LIST"  # as HPE's MR controllers call it
@@ -672,10 +622,7 @@ def _column(row: Mapping[str, Any], name: str) -> str:
 
 
 def _drive(
-    position: str,
-    row: Mapping[str, Any],
-    detail: Mapping[str, Any],
-    state: Callable[[Mapping[str, Any]], str],
+    position: str, row: Mapping[str, Any], detail: Mapping[str, Any], state: Callable[[Mapping[str, Any]], str]
 ) -> DriveFacts:
     fields = flat(detail, without=())
     words = {key: as_text(value).strip() for key, value in row.items()}
@@ -750,22 +697,13 @@ _SPARES = ("DHS", "GHS", "HSP")
 _STATE_WORD = re.compile(r"[A-Z][a-z]+")
 _OPERATION = re.compile(r"([a-z][a-z /-]*[a-z])\s*(?:\(\s*([0-9]{1,3}(?:\.[0-9]{1,9})?)\s*%\s*\))?", re.IGNORECASE)
 _TASKS = {
-    "init": "initialise",
-    "background": "initialise",
-    "bgi": "initialise",
-    "cc": "check",
-    "consist": "check",
-    "copyback": "copyback",
-    "cpybck": "copyback",
-    "expan": "reshape",
-    "migrat": "reshape",
-    "rbld": "rebuild",
-    "rebuild": "rebuild",
-    "recon": "reshape",
-    "replac": "copyback",
+    **dict.fromkeys(("init", "background", "bgi"), "initialise"),
+    **dict.fromkeys(("cc", "consist"), "check"),
+    **dict.fromkeys(("copyback", "cpybck", "replac"), "copyback"),
+    **dict.fromkeys(("expan", "migrat", "recon"), "reshape"),
+    **dict.fromkeys(("rbld", "rebuild"), "rebuild"),
+    **dict.fromkeys(("sanit", "sntz"), "sanitize"),
     "eras": "erase",
-    "sanit": "sanitize",
-    "sntz": "sanitize",
 }
 
 
@@ -932,12 +870,7 @@ def tasks_of(ask: Callable[[str], str], index: str, volume: VolumeFacts) -> dict
     return percents
 
 
-PROGRAMS = (
-    "storcli64",
-    "storcli",
-    "perccli64",
-    "perccli",
-)
+PROGRAMS = ("storcli64", "storcli", "perccli64", "perccli")
 SETTINGS: Mapping[str, Spelling] = {
     "rebuild_rate": Spelling("Rebuild Rate", "rebuildrate", "documented only"),
     "interrupt_coalescing_depth": Spelling("Interrupt Throttle Active Count", "", "recorded"),

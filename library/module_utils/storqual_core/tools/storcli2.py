@@ -45,10 +45,7 @@ from .storcli import (
     with_properties,
 )
 
-PROGRAMS = (
-    "storcli2",
-    "perccli2",
-)
+PROGRAMS = ("storcli2", "perccli2")
 FREE = ("UConf Good",)
 
 _TOOL = "storcli2"

@@ -19,10 +19,7 @@ from ..kit.errors import MissingToolError, ToolError
 _COMMANDS: Mapping[str, Sequence[str]] = {
     "btrfs": ("mkfs.btrfs", "-q", "-f", "-K"),
     "xfs": ("mkfs.xfs", "-q", "-f", "-K"),
-    "ext4": (
-        *("mkfs.ext4", "-q", "-F", "-b", "4096"),
-        *("-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"),
-    ),
+    "ext4": (*("mkfs.ext4", "-q", "-F", "-b", "4096"), *("-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0")),
 }
 _TIMEOUT_S = 900.0
 

@@ -16,8 +16,7 @@ from .dnf import DNF_ALONE, ZYPPER_ALONE, RpmLines, Transaction, told_by
 
 EXIT_CODES: Mapping[int, str] = {
     1: "an error of zypper itself",
-    2: "wrong arguments",
-    3: "wrong arguments",
+    **dict.fromkeys((2, 3), "wrong arguments"),
     4: "libzypp found a problem",
     5: "the caller is not root",
     6: "no repository is defined",

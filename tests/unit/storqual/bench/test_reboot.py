@@ -11,14 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storqual.bench.follow import UnreachableError
-from storqual.bench.reboot import (
-    Boot,
-    SshAddress,
-    parse_boot,
-    parse_ssh_address,
-    ssh_answers,
-    wait_for_boot,
-)
+from storqual.bench.reboot import Boot, SshAddress, parse_boot, parse_ssh_address, ssh_answers, wait_for_boot
 from storqual_core.kit.errors import StorqualError
 
 OLD = Boot("0c7f4a0e-0f5c-4a39-9d0c-2c7a4a3d8a11", "6.1.0-1-amd64")

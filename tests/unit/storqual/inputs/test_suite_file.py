@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Suites: what cannot be answered is an error before a bench is touched."""
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -109,50 +110,7 @@ def test_a_criterion_of_a_narrow_margin_narrows_its_zone(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
-    [
-        (
-            "metric: iops",
-            "metric: iosp",
-            "x.suite.yml:5: unknown metric 'iosp' (did you mean 'iops'?); expected one of",
-        ),
-        (
-            "margin: 8%",
-            "margin: 8",
-            "x.suite.yml:8: found 8 in profiles.quick.margin, expected a percentage such as 3%",
-        ),
-        ("min: 100 MB/s", "min: 100 ms", "found min '100 ms' for throughput_mb_s (MB/s), expected a limit in B/s or"),
-        ("min: 100 MB/s, ", "", "x.suite.yml:6: floor against absolute has no limit; give `min` or `max`"),
-        ("workloads: seq_*", "workloads: seqq", "unknown workload 'seqq'"),
-        ("at: {bs: 64k}", "at: {bs: 8k}", "no workload of this criterion has bs 8192; their levels: 4096, 65536"),
-        ("at: {bs: 64k}", "at: {iodepth: 1}", "no workload of this criterion has a factor 'iodepth'"),
-        ("rw: read,", "rw: raed,", "found 'raed' in workloads.seq_read.rw, expected one of read, write"),
-        ("{rw: read, factors", "{factors", "x.suite.yml:2: workload seq_read has no `rw`"),
-        (
-            "bs: [4k, 64k]",
-            "bs: [4q]",
-            "workloads.seq_read.factors: expected bs as sizes such as 4k from 512 to 1g, not [4q]",
-        ),
-        ("bs: [4k, 64k]", "block: [4k]", "expected factors named adapters, bs, direct, drives"),
-        ("bs: [4k, 64k]", "bs: [4k, 4096]", "expected each level of bs once"),
-        ("cells: 4", "cells: 1", "1 cells for 2 workloads; each needs at least one"),
-        ("indifference: 2%", "indifference: 9%", "`indifference` is 9 %; it must be less than the margin, 8 %"),
-        (
-            "against: baseline}",
-            "against: baseline, required: maybe}",
-            "found 'maybe' in criteria[0].required, expected true, false, or `hardware`: on benches of hardware",
-        ),
-        ("against: baseline}", "against: baseline, min: 5}", "`min` cannot be used against baseline"),
-        ("{rw: read, ", "{rw: read, bs: 4k, ", "workload seq_read has bs both as a fixed value and as a factor"),
-        ("{rw: read, ", "{rw: read, options: {exec_prerun: rm}, ", "found fio option exec_prerun 'rm' in seq_read"),
-        ("{rw: read, ", "{rw: read, target: zfs, ", "target as one of raw, volume, xfs, ext4"),
-        ("profiles:", "vary: {drive.WCF: [0, 1]}\nprofiles:", "unknown setting 'drive.WCF'"),
-        ("profiles:", "vary: {drive.WCE: [0, 7]}\nprofiles:", "drive.WCE: 7 is above 1 ("),
-        (
-            "profiles:",
-            "default_profile: quik\nprofiles:",
-            "unknown profile 'quik' (did you mean 'quick'?); expected one of quick, full",
-        ),
-    ],
+    json.loads(Path(__file__).with_name("suite_mistakes.json").read_text(encoding="utf-8")),
     ids=lambda value: value[:40] if isinstance(value, str) else None,
 )
 def test_what_cannot_be_answered_is_told(tmp_path: Path, old: str, new: str, said: str) -> None:

@@ -387,7 +387,7 @@ def test_dear_settings_are_visited_there_and_back(tmp_path: Path) -> None:
     campaign = plan(tmp_path, vary="os.cpus: [2, 4]")
     sessions = campaign.document["plan"]["sessions"]
     assert [session["configuration"] for session in sessions] == [
-        *("candidate[os.cpus=2]", "candidate[os.cpus=4]", "candidate[os.cpus=4]", "candidate[os.cpus=2]"),
+        *("candidate[os.cpus=2]", "candidate[os.cpus=4]", "candidate[os.cpus=4]", "candidate[os.cpus=2]")
     ]
     assert [session["change"] for session in sessions] == ["reboot", "reboot", "none", "reboot"]
 

@@ -37,7 +37,7 @@ def test_only_what_comes_before_the_first_look_is_planned(tmp_path: Path) -> Non
     assert interleaved.document["plan"]["effort"]["b1"]["most"] == 40
     sessions = campaign(tmp_path / "b", profile="full", **KERNELS)
     assert [session["arm"] for session in sessions.document["plan"]["sessions"]] == [
-        *("baseline", "candidate", "candidate", "baseline"),
+        *("baseline", "candidate", "candidate", "baseline")
     ]
     assert sessions.document["plan"]["effort"]["b1"]["most"] == 6
 

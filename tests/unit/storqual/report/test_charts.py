@@ -367,7 +367,7 @@ def test_a_short_session_is_named_over_the_pause_after_it_or_by_its_number() -> 
 
 def test_the_time_axis_has_round_minutes_and_days_where_needed() -> None:
     assert [label for _, label in clock_axis(0, 360).ticks] == [
-        *("00:00", "00:01", "00:02", "00:03", "00:04", "00:05", "00:06"),
+        *("00:00", "00:01", "00:02", "00:03", "00:04", "00:05", "00:06")
     ]
     assert clock_axis(0, 2 * 86400).ticks[0][1] == "01 Jan 00:00"
     assert len(clock_axis(0, 30 * 86400).ticks) <= 9

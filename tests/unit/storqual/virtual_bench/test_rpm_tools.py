@@ -180,11 +180,7 @@ def test_images_of_another_compression_seem_to_hold_the_same_modules(
 
 @pytest.mark.parametrize(("later", "in_image"), [(True, True), (False, True), (True, False)])
 def test_a_kmp_reaches_every_kernel_of_its_flavour_with_the_same_symbols(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    later: bool,
-    in_image: bool,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], later: bool, in_image: bool
 ) -> None:
     """In `updates` of one kernel and linked into others; their initramfs is made anew where it holds the module."""
     module, ran = program(f"{SUSE}/weak-modules2", tmp_path, monkeypatch)

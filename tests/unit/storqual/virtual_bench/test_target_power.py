@@ -71,12 +71,7 @@ def test_a_port_is_gone_when_its_timer_is_over(monkeypatch: pytest.MonkeyPatch, 
         ([BACK], {}, ["target_off"], "was not Blocked"),
         ([WAITS], {"link": True}, ["link_down", "target_off", "blocked", "target_on", "link_up"], "not Online again"),
         ([WAITS], {"past_timer": True}, ["target_off"], "was not given up"),
-        (
-            [WAITS, "Online,blocked"],
-            {},
-            ["target_off", "blocked", "target_on"],
-            "Online again, and .* not running",
-        ),
+        ([WAITS, "Online,blocked"], {}, ["target_off", "blocked", "target_on"], "Online again, and .* not running"),
     ],
 )
 def test_what_was_not_seen_is_not_told_and_targets_have_power_again(

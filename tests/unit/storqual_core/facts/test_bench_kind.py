@@ -113,7 +113,7 @@ def test_a_bench_with_entries_of_its_own_is_known_by_its_loader_and_its_packages
         "/boot/loader/entries",
     ]
     assert values(kind, "secure_boot", "lockdown", "signed_modules_only", "selinux", "fips", "tuned", "kdump") == [
-        *("on", "integrity", "yes", "enforcing", "on", "throughput-performance", "loaded"),
+        *("on", "integrity", "yes", "enforcing", "on", "throughput-performance", "loaded")
     ]
     assert "says disabled for the next boot" in kind["selinux"]["evidence"]
 

@@ -27,24 +27,8 @@ from storqual_core.host.counters import (
 )
 from storqual_core.turns.targets import BatchAim, TargetDevice
 
-STAT = """\
-cpu  10 2 30 4000 50 6 7 8 0 0
-cpu0 5 1 15 2000 25 3 3 4 0 0
-cpu1 5 1 15 2000 25 3 4 4 0 0
-intr 123456 0 9 0
-ctxt 987654
-btime 1700000000
-procs_running 1
-"""
-INTERRUPTS = """\
-           CPU0       CPU1
-  1:          0          9   IO-APIC   1-edge      i8042
- 11:        100         50   IO-APIC  11-fasteoi   sym53c8xx, uhci_hcd:usb1
- 24:          5          0   PCI-MSI 81920-edge      virtio0-config
- 25:       7000        300   PCI-MSI 81921-edge      virtio0-req.0
-NMI:          1          2   Non-maskable interrupts
-ERR:          0
-"""
+STAT = Path(__file__).with_name("proc_stat.txt").read_text(encoding="utf-8")
+INTERRUPTS = Path(__file__).with_name("proc_interrupts.txt").read_text(encoding="utf-8")
 
 
 def machine(root: Path) -> Path:

@@ -302,5 +302,5 @@ def test_the_node_that_a_tool_opens_is_found(tmp_path: Path) -> None:
         (tmp_path / "block" / name / "device").symlink_to(tmp_path / "devices" / place)
     nodes = ("/dev/sdb", "sdc", "nvme3n1", "nvme0n1")
     assert [target_of("x", node, str(tmp_path)).device for node in nodes] == [
-        *("/dev/sg7", "/dev/sdc", "/dev/nvme3", "/dev/nvme5"),
+        *("/dev/sg7", "/dev/sdc", "/dev/nvme3", "/dev/nvme5")
     ]

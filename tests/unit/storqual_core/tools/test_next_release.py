@@ -43,6 +43,7 @@ FACTS = {
         "parse_events",
     ),
     "storcli2": ("parse_adapters", "parse_drives", "parse_volumes"),
+    "targetcli": ("parse_tree",),
 }
 
 

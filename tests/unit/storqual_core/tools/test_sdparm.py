@@ -46,18 +46,7 @@ def test_a_refusal_is_told_in_the_words_of_the_exit_status() -> None:
 
 def test_fields_of_a_page_that_seems_malformed_are_not_read() -> None:
     """They are other bytes: a bridge answers every page with the same one."""
-    text = (
-        "    /dev/sdb: EXAMPLE   USB Disk          0101\n"
-        "Read write error recovery mode page:\n"
-        "  AWRE        1  [cha: n, def:  1, sav:  1]\n"
-        "Caching (SBC) [ca] mode page:\n"
-        ">>> warning: mode page seems malformed\n"
-        "   The page number field should be 0x08, but is 0x05; try '--flexible'\n"
-        "  WCE         1  [cha: y, def:  1, sav:  1]  Write cache enable\n"
-        "Control mode page:\n"
-        "  SWP         0  [cha: n, def:  0, sav:  0]\n"
-    )
-    found = sdparm.parse_fields(text)
+    found = sdparm.parse_fields(fixture_text("sdparm", "malformed_page.txt"))
     assert found.field("WCE") is None
     assert found.field("AWRE") == sdparm.Field(1, changeable=False, default=1, saved=1)
     assert found.field("SWP") == sdparm.Field(0, changeable=False, default=0, saved=0)

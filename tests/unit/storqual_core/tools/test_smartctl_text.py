@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """smartctl before 7.0, which prints text only: the same facts by the same names as its later JSON has."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from storqual_core.facts.tool_facts import errors_on_record
@@ -51,29 +54,7 @@ def test_a_sas_drive_is_read() -> None:
     assert (found.vendor, found.model, found.serial, found.firmware) == ("EXAMPLE", "DISK9", "EXSER1", "0007")
     assert (found.wwn, found.size, found.protocol) == ("0x5000c500deadbeef", 600127266816, "SCSI")
     assert (found.passed, found.temperature, found.trip, found.hours) == (True, 28, 85, 55120)
-    assert found.counters == {
-        "read.errors_corrected_by_eccfast": 0,
-        "read.errors_corrected_by_eccdelayed": 572,
-        "read.errors_corrected_by_rereads_rewrites": 0,
-        "read.total_errors_corrected": 22548,
-        "read.correction_algorithm_invocations": 77,
-        "read.megabytes_processed": 12500725,
-        "read.total_uncorrected_errors": 2,
-        "write.errors_corrected_by_eccfast": 1,
-        "write.errors_corrected_by_eccdelayed": 0,
-        "write.errors_corrected_by_rereads_rewrites": 0,
-        "write.total_errors_corrected": 19548,
-        "write.correction_algorithm_invocations": 196,
-        "write.megabytes_processed": 17344,
-        "write.total_uncorrected_errors": 0,
-        "grown_defects": 3,
-        "pending_defects": 0,
-        "non_medium.non_medium_error_count": 496,
-        "cycles.accumulated_start_stop_cycles": 34,
-        "cycles.accumulated_load_unload_cycles": 2306,
-        "cycles.specified_cycle_count_over_device_lifetime": 50000,
-        "cycles.specified_load_unload_count_over_device_lifetime": 300000,
-    }
+    assert found.counters == json.loads(Path(__file__).with_name("sas_counters.json").read_text(encoding="utf-8"))
 
 
 def test_a_failing_drive_without_a_temperature_says_so() -> None:

@@ -428,56 +428,10 @@ def test_a_warning_within_mode_pages_is_kept_and_says_nothing_against_the_other_
 
 # a parser knows its own text
 
-OWN: dict[tuple[str, str], tuple[str, ...]] = {
-    ("arcconf", "parse_config"): ("getconfig.txt", "smartraid.txt"),
-    ("arcconf", "parse_tasks"): (),
-    ("arcconf", "parse_list"): (),
-    ("hbacmd", "parse_attributes"): ("attributes.txt",),
-    ("hbacmd", "parse_list"): ("list.txt",),
-    ("hbacmd", "parse_firmware_parameters"): ("parameters.txt",),
-    ("lsiutil", "parse_page"): ("page.txt",),
-    ("lsiutil", "parse_power"): ("power.txt",),
-    ("lsiutil", "parse_settings"): ("display.txt", "old.txt"),
-    ("lsiutil", "parse_versions"): ("old.txt",),
-    ("lspci", "parse_records"): ("records.txt",),
-    ("lspci", "parse_verbose"): ("verbose.txt",),
-    ("mdadm", "parse_arrays"): ("mdstat_four.txt", "mdstat_none.txt"),
-    ("mdadm", "parse_details"): ("raid10_rebuilding.txt", "raid5_pending.txt"),
-    ("mvcli", "parse_cards"): ("hba.txt", "nvme_hba.txt"),
-    ("mvcli", "parse_drives"): ("pd.txt",),
-    ("mvcli", "parse_volumes"): ("vd.txt", "nvme_vd.txt"),
-    ("nvme", "parse_controller"): (),
-    ("nvme", "parse_list"): (
-        "list_flat.json",
-        "list_paths.json",
-        "list_shared.json",
-        "list_tree.json",
-        "list_verbose.json",
-    ),
-    ("nvme", "parse_slots"): (),
-    ("nvme", "parse_smart_log"): ("smart_log.json",),
-    ("qaucli", "parse_instances"): ("instances.txt",),
-    ("qaucli", "parse_listing"): ("listing.txt",),
-    ("qaucli", "parse_parameters"): ("parameters.txt",),
-    ("sas3ircu", "parse_display"): ("display.txt",),
-    ("sas3ircu", "parse_list"): ("list.txt",),
-    ("sas3ircu", "parse_status"): ("status.txt",),
-    ("sasflash", "parse_adapter"): ("list.txt",),
-    ("sasflash", "parse_links"): ("links.txt",),
-    ("sg3", "parse_capacity"): ("readcap_long.txt", "readcap_old.txt"),
-    ("sg3", "parse_inquiry"): ("inquiry.txt",),
-    ("sg3", "parse_log_pages"): ("logs_all.txt", "logs_odd.txt"),
-    ("sg3", "parse_mode_pages"): ("modes.txt",),
-    ("smartctl", "parse_health"): ("ata.json", "scsi.json"),
-    ("smartctl", "parse_scan"): ("scan.json",),
-    ("storcli", "parse_drives"): ("drives.json", "drives_in_text.txt", "drives_without_enclosure.json", "none.json"),
-    ("storcli", "parse_volumes"): (
-        *("volumes.json", "volumes_in_text.txt", "volumes_short.json", "volume_of_4096.json", "none.json"),
-    ),
-    ("storcli2", "parse_drives"): ("drives.json", "drives_in_text.txt", "drives_list.json", "none.json"),
-    ("storcli2", "parse_volumes"): (
-        *("volumes.json", "volumes_in_text.txt", "volumes_short.json", "volumes_4096.json", "none.json"),
-    ),
+OWN = {
+    (tool, parser): files
+    for tool, parsers in json.loads(Path(__file__).with_name("own_outputs.json").read_text(encoding="utf-8")).items()
+    for parser, files in parsers.items()
 }
 """The outputs of its own command, by tool and parser; every other output of the tool is another command's."""
 

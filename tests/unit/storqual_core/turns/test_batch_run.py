@@ -89,7 +89,7 @@ def test_a_block_becomes_one_sample_per_launch_with_its_evidence(bench: Bench) -
         "status": "ok",
     }
     assert first["primitives"].keys() >= {
-        *("read_ios", "overhead_ns", "fio_wall_ns", "idle_wall_ns", "asked_runtime_ns"),
+        *("read_ios", "overhead_ns", "fio_wall_ns", "idle_wall_ns", "asked_runtime_ns")
     }
     artifacts = next(line["artifacts"] for line in lines if line["kind"] == "sample")
     raw = first["raw"][0]

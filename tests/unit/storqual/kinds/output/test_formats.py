@@ -15,26 +15,8 @@ pytestmark = pytest.mark.slow
 
 CUNIT = Path(__file__).with_name("cunit.txt").read_text(encoding="utf-8")
 TAP = Path(__file__).with_suffix(".tap").read_text(encoding="utf-8")
-JUNIT = """<?xml version="1.0" encoding="latin-1"?>
-<testsuites tests="4" failures="1">
-<testsuite name="s" tests="4" failures="1" errors="1" skipped="1">
-<properties><property name="a" value="b"/></properties>
-<testcase classname="c" name="one"/>
-<testcase classname="c" name="two"><failure message="no &lt;b&gt;">line 3</failure></testcase>
-<testcase classname="c" name="three"><error message="died"/></testcase>
-<testcase name="four"><skipped message="not here"/></testcase>
-</testsuite></testsuites>
-"""
-BLKTESTS = """\
-block/001 (stress device hotplugging)
-block/001 (stress device hotplugging)                        [passed]
-    runtime    ...  1.105s
-block/003 => sdb (run various discard sizes)                 [failed]
-    runtime  0.1s  ...  0.2s
-    --- tests/block/003.out
-block/004 => sdb (run lots of flushes)                       [not run]
-    sdb has no flushes
-"""
+JUNIT = Path(__file__).with_name("junit.xml").read_text(encoding="utf-8")
+BLKTESTS = Path(__file__).with_name("blktests.txt").read_text(encoding="utf-8")
 
 
 READ = {

@@ -227,7 +227,7 @@ def test_the_job_has_engine_seed_options_and_targets_of_the_first_launch(repeat_
     job = read(repeated(repeat_run, {}).job)
     options = job["global"]
     assert [options[name] for name in ("rw", "bs", "iodepth", "ioengine", "direct")] == [
-        *("randread", "4096", "8", "libaio", "1"),
+        *("randread", "4096", "8", "libaio", "1")
     ]
     assert options["randseed"] == str(launch_seed(repeat_run.name, QUICK[0], 1))
     assert options["runtime"] == "2000ms"

@@ -42,7 +42,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
 
 def test_each_study_is_a_section(page: Page) -> None:
     assert [study.ident for study in page.studies] == [
-        *("study-adapters", "study-scaling", "study-demand", "study-features"),
+        *("study-adapters", "study-scaling", "study-demand", "study-features")
     ]
 
 
