@@ -68,12 +68,7 @@ def _texts(machine: Machine, phys: list[str], name: str) -> str:
 
 
 _SCSI = ("ioerr_cnt", "iotmo_cnt")
-_PHY = (
-    "invalid_dword_count",
-    "running_disparity_error_count",
-    "loss_of_dword_sync_count",
-    "phy_reset_problem_count",
-)
+_PHY = ("invalid_dword_count", "running_disparity_error_count", "loss_of_dword_sync_count", "phy_reset_problem_count")
 _FC = (
     "link_failure_count",
     "loss_of_sync_count",
@@ -134,15 +129,7 @@ def read_error_counters(machine: Machine, name: str) -> dict[str, int]:
     }
 
 
-_CALLS = {
-    "aarch64": 241,
-    "armv7l": 364,
-    "i686": 336,
-    "ppc64le": 319,
-    "riscv64": 241,
-    "s390x": 331,
-    "x86_64": 298,
-}
+_CALLS = {"aarch64": 241, "armv7l": 364, "i686": 336, "ppc64le": 319, "riscv64": 241, "s390x": 331, "x86_64": 298}
 """The number of perf_event_open by machine (Linux: arch/*/syscalls)."""
 _ATTRIBUTES = struct.Struct("=IIQQQQQIIQ")
 _READ = struct.Struct("=QQQ")

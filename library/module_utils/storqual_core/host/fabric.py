@@ -238,9 +238,68 @@ def read_iscsi_sessions(machine: Machine) -> list[dict[str, Any]]:
 
 def portal(connection: Mapping[str, Any]) -> str:
     """`192.0.2.1:3260`, with brackets around an IPv6 address."""
-    address = str(connection["address"] or connection["persistent_address"])
-    port = str(connection["port"] or connection["persistent_port"])
+    address = str(connection["address"] or connection.get("persistent_address", ""))
+    port = str(connection["port"] or connection.get("persistent_port", ""))
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}" if address else ""
+
+
+_MANAGEMENT = 15
+"""Commands of a session that libiscsi keeps for its own requests (ISCSI_MGMT_CMDS_MAX)."""
+_SOFTWARE_ISCSI = ("iscsi_tcp", "ib_iser")
+
+
+def beside(machine: Machine, session: str) -> list[str]:
+    """The iSCSI sessions to the same portal of the same target, the one that is given among them."""
+    return [
+        name for name in machine.names(_SESSIONS) if session_ends(machine, name) == session_ends(machine, session)
+    ]
+
+
+def session_ends(machine: Machine, session: str) -> tuple[str, str]:
+    """Name of the target and portal of an iSCSI session, as open-iscsi keeps its record: before a redirection."""
+    place = f"{_CONNECTIONS}/{session.replace('session', 'connection')}:0"
+    kept = {key: machine.text(f"{place}/persistent_{key}") for key in ("address", "port")}
+    return machine.text(f"{_SESSIONS}/{session}/targetname"), portal(kept) or portal(
+        _first_connection(machine, session)
+    )
+
+
+def login_values(machine: Machine, way: str) -> dict[str, int | str]:
+    """What an iSCSI session (`session1`) or NVMe controller (`nvme0`) of a fabric was made with, by settings' names.
+
+    Counts, seconds, and digests as they were negotiated; what the kernel does not show is left out.
+    """
+    values: dict[str, int | str | None] = {}
+    if _NVME_CONTROLLER.match(way) and controller_driver(machine, way):
+        queues, last = (machine.number(f"{_CONTROLLERS}/{way}/{name}") for name in ("queue_count", "sqsize"))
+        values["nr_io_queues"] = None if queues is None else queues - 1
+        values["queue_size"] = None if last is None else last + 1
+        values["keep_alive_tmo"] = machine.number(f"{_CONTROLLERS}/{way}/kato")
+    elif way in machine.names(_SESSIONS):
+        link = machine.link(f"{_SESSIONS}/{way}")
+        if host_driver(machine, link) in _SOFTWARE_ISCSI and (host := _HOST.search(link)):
+            most = machine.number(f"/sys/class/scsi_host/{host.group(1)}/can_queue")
+            values["cmds_max"] = None if most is None else most + _MANAGEMENT
+        place = f"{_CONNECTIONS}/{way.replace('session', 'connection')}:0"
+        values.update({name: machine.text(f"{place}/{name}") for name in ("header_digest", "data_digest")})
+        values["noop_out_interval"] = machine.number(f"{place}/recv_tmo")
+        values["noop_out_timeout"] = machine.number(f"{place}/ping_tmo")
+        values["nr_sessions"] = len(beside(machine, way))
+    return {name: value for name, value in values.items() if value not in (None, "")}
+
+
+# what a new controller would have anew, and a drop may have set beside what it is connected with
+_OF_CONNECT = ("transport", "subsysnqn", "hostnqn", "hostid", "ctrl_loss_tmo", "reconnect_delay", "fast_io_fail_tmo")
+
+
+def connect_words(machine: Machine, controller: str) -> dict[str, int | str]:
+    """What a controller was connected with, in the words that the kernel takes for it; no secret is among them."""
+    place = f"{_CONTROLLERS}/{controller}"
+    address = nvme_address(machine.text(f"{place}/address"))
+    address.pop("src_addr", None)
+    shown = {name.replace("subsys", ""): machine.text(f"{place}/{name}") for name in _OF_CONNECT}
+    words = {name: "-1" if text == "off" else text for name, text in shown.items() if text}
+    return {**words, **address, **login_values(machine, controller)}
 
 
 _OF_CONTROLLER = ("state", "transport", "address", "cntlid", "hostnqn", "cntrltype")

@@ -18,6 +18,7 @@ from ..kit.errors import BadInputError, GuardRefusalError, ToolError
 from ..kit.machine import Machine, visible
 from .block_stack import above, describe, is_partition, node_of
 from .counters import read_phys
+from .fabric import read_drive_paths
 from .identity import declared_address, designators
 from .in_use import find_uses, read_mounts, system_disks
 from .sysfs import SysfsDrive, pci_address, read_adapters, read_drives
@@ -189,6 +190,20 @@ def _connected(
     return [drive for drive in drives if drive.name in group]
 
 
+def logins_to(machine: Machine, drive: str) -> list[str]:
+    """The iSCSI sessions and NVMe controllers of a fabric that lead to the drive with this id."""
+    return sorted({way for disk in read_drives(machine) if disk.id == drive for way in _logins(machine, disk)})
+
+
+def behind_logins(machine: Machine, ways: Collection[str]) -> list[SysfsDrive]:
+    """The drives that any of these sessions and controllers leads to."""
+    return [disk for disk in read_drives(machine) if _logins(machine, disk).intersection(ways)]
+
+
+def _logins(machine: Machine, disk: SysfsDrive) -> set[str]:
+    return {str(path["through"]) for path in read_drive_paths(machine, disk.name) if path["fabric"] != "fc"}
+
+
 @dataclass(frozen=True)
 class AdapterFunction:
     """Where an adapter is: its address (`pci`), driver, the driver's module, its SCSI hosts, the inventory's tool."""
@@ -238,9 +253,12 @@ def drives_of_function(machine: Machine, adapters: Collection[str]) -> list[Sysf
     return [drive for drive in read_drives(machine) if set(adapters).intersection(functions_of(machine, drive))]
 
 
-def uses_of(machine: Machine, drives: Sequence[SysfsDrive], state_dir: str) -> list[str]:
+def uses_of(
+    machine: Machine, drives: Sequence[SysfsDrive], state_dir: str, *, maps: Collection[str] = ()
+) -> list[str]:
     """One sentence for each use of each drive; none when all of them may vanish for a moment.
 
+    `maps` are multipath devices whose paths may vanish, so that they are no use by themselves, and are asked instead.
     Raises ToolError when the machine's mount table cannot be read.
     """
     if not drives:
@@ -252,10 +270,11 @@ def uses_of(machine: Machine, drives: Sequence[SysfsDrive], state_dir: str) -> l
         reasons = [system[drive.name]] if drive.name in system else []
         reasons += uses.get(drive.name, [])
         for upper in above(machine, drive.name):
-            if not is_partition(machine, upper):
+            if not is_partition(machine, upper) and upper not in maps:
                 reasons.append(f"is part of {describe(machine, upper)}")
             reasons += uses.get(upper, [])
-        busy = "" if reasons else machine.busy(node_of(machine, drive.name) or drive.node)
+        top = next((upper for upper in above(machine, drive.name) if upper in maps), drive.name)
+        busy = "" if reasons else machine.busy(node_of(machine, top) or drive.node)
         reasons += [busy] if busy else []
         named = f"drive {visible(drive.id)} ({drive.name}) behind the adapter at {drive.adapter}"
         sentences += [f"{named}: {reason}" for reason in dict.fromkeys(reasons)]

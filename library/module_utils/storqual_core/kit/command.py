@@ -16,14 +16,9 @@ from .errors import MissingToolError, ToolError
 from .machine import Machine, visible
 
 VENDOR_FOLDERS = (
-    "/opt/MegaRAID/storcli",
-    "/opt/MegaRAID/storcli2",
-    "/opt/MegaRAID/perccli",
-    "/opt/MegaRAID/perccli2",
-    "/opt/QLogic_Corporation/QConvergeConsoleCLI",
-    "/opt/smartstorageadmin/ssacli/bin",
-    "/usr/sbin/ocmanager",
-    "/usr/Arcconf",
+    *("/opt/MegaRAID/storcli", "/opt/MegaRAID/storcli2", "/opt/MegaRAID/perccli", "/opt/MegaRAID/perccli2"),
+    *("/opt/QLogic_Corporation/QConvergeConsoleCLI", "/opt/smartstorageadmin/ssacli/bin"),
+    *("/usr/sbin/ocmanager", "/usr/Arcconf"),
 )
 """Where vendors' packages put their tools, which is on nobody's PATH."""
 

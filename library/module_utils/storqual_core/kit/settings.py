@@ -283,6 +283,15 @@ drive.fast_io_fail_tmo seconds_or_off 0..2147483647 s : FC, NVMe: wait for a los
 drive.recovery_tmo integer 0..2147483647 s : iSCSI: wait for a lost session before I/O fails (replacement_timeout)
 drive.ctrl_loss_tmo seconds_or_off 0..2147483647 s : NVMe: wait for a lost controller before it is removed
 drive.reconnect_delay integer 1..2147483647 s : NVMe: time between two attempts to connect again
+drive.cmds_max integer 16..2048 reload : iSCSI: commands of a session, a power of two (node.session.cmds_max) : login
+drive.header_digest choice None,CRC32C reload : iSCSI: digest of headers (node.conn[0].iscsi.HeaderDigest) : login
+drive.data_digest choice None,CRC32C reload : iSCSI: digest of data (node.conn[0].iscsi.DataDigest) : login
+drive.noop_out_interval integer 0..32767 s reload : iSCSI: silence before a ping of the target, 0 for none : login
+drive.noop_out_timeout integer 0..32767 s reload : iSCSI: wait for the answer to a ping, 0 for none : login
+drive.nr_sessions integer 1..32 reload : iSCSI: sessions with each portal, each a path to the LUN : login
+drive.nr_io_queues integer 1..65535 reload : NVMe over fabrics: I/O queues of a controller : login
+drive.queue_size integer 16..1024 reload : NVMe over fabrics: entries of each queue : login
+drive.keep_alive_tmo integer 0..65535 s reload : NVMe over fabrics: time between two keep-alives, 0 for none : login
 drive.link_rate link_rate : highest rate of the drive's SAS link (1.5, 3.0, 6.0, 12.0, 22.5 Gbit) : negotiated
 nvram.execution_throttle integer 1..65535 reload : commands the adapter sends to one port : in-flight
 nvram.frame_size integer 512..2048 B reload : Fibre Channel frame payload
@@ -354,6 +363,7 @@ _PROOFS = {
     "interrupts": "the CPUs that take interrupts (/proc/interrupts) while drives are read",
     "own attributes": "the queue has that scheduler's own attributes while it serves reads",
     "request size": "reads become requests of that size",
+    "login": "the kernel shows it of the session or controller that was made with it",
     "maps": "multipathd shows it of its maps",
     "maps' ports": "the remote ports that the paths of maps lead through have it",
     "negotiated": "the rate that the link was negotiated at",

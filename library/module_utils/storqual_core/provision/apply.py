@@ -20,18 +20,19 @@ from ..kit.machine import Machine
 from ..kit.results import Provisioned
 from ..tools import rpm
 from .adapter_queue import ThrottleRequest, provision_throttle
-from .boot import (
-    HUNG_TASK_S,
-    System,
-    TrialBoot,
-    boot_facts,
-    keep_kernel,
-    prepare_trial,
-    remember_boot,
-    verify_trial,
-)
+from .boot import HUNG_TASK_S, System, TrialBoot, boot_facts, keep_kernel, prepare_trial, remember_boot, verify_trial
 from .driver_build import BuildRequest, provision_build, remove_builds, stage_build, unstage_builds
-from .drives import ALL, MODE_PAGES, QUEUE, Access, DriveRequest, claims_for, provision_drives, usable_drives
+from .drives import (
+    ALL,
+    MODE_PAGES,
+    QUEUE,
+    Access,
+    DriveRequest,
+    claims_for,
+    provision_drives,
+    provision_sessions,
+    usable_drives,
+)
 from .engine import Call
 from .firmware.flash import Owners, flash_as_given, guard_adapter, judge_inventory, refuse_answer
 from .firmware.subject import REDFISH, Adapters, Drives, file_digest
@@ -148,20 +149,11 @@ class Apply:
 
     def run(self) -> dict[str, Any]:
         """Apply what is left; the module's result. Raises StorqualError of all kinds."""
-        stages: Mapping[str, Callable[[Mapping[str, Any]], Pause | None]] = {
-            "files": self._files,
-            "possible": self._possible,
-            "detectors": self._detectors,
-            "clearing": self._clearing,
-            "firmware": self._firmware,
-            "driver": self._driver,
-            "nvram": self._nvram,
-            "queue": self._queue,
-            "os": self._os,
-            "multipath": self._multipath,
-            "drives": self._drives,
-            "raid": self._raid,
-        }
+        methods: Sequence[Callable[[Mapping[str, Any]], Pause | None]] = (
+            *(self._files, self._possible, self._detectors, self._clearing, self._firmware, self._driver),
+            *(self._nvram, self._queue, self._os, self._multipath, self._drives, self._raid),
+        )
+        stages = {method.__name__[1:]: method for method in methods}
         first = str(self._request.resume.get("stage") or "files")
         names = list(stages)
         for name in names[names.index(first) :]:
@@ -516,6 +508,9 @@ class Apply:
             prove_s=request.prove_s,
             **request.where,
         )
+        if queue:
+            bench = self._bench
+            self._keep(provision_sessions(drive_request, bench.runner, bench.machine, bench.access))
         self._keep(provision_drives(drive_request, access=self._bench.access))
 
     # volumes

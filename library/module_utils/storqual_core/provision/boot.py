@@ -84,14 +84,17 @@ def unchanged(native: Path, state_dir: str, steps: list[str]) -> Iterator[None]:
 
 def put_native_back(native: Path, state_dir: str) -> list[str]:
     """Put back the copy that `unchanged` left, where there is one; what was done."""
-    aside = Path(state_dir) / _ASIDE
-    if not aside.exists():
-        return []
-    differs = native.read_bytes() != aside.read_bytes()
+    done = f"/boot/{native.name} put back as it was before the package"
+    return [done] if moved_back(Path(state_dir) / _ASIDE, native) else []
+
+
+def moved_back(aside: Path, file: Path) -> bool:
+    """Whether a copy that was set aside was there and is the file again, which differed; the copy is gone."""
+    differs = aside.exists() and file.read_bytes() != aside.read_bytes()
     if differs:
-        copy_file(aside, native)
-    aside.unlink()
-    return [f"/boot/{native.name} put back as it was before the package"] if differs else []
+        copy_file(aside, file)
+    aside.unlink(missing_ok=True)
+    return differs
 
 
 _STARTED_FROM = "LoaderDevicePartUUID"
@@ -122,10 +125,7 @@ def hang_words(release: str, hung_task_s: int, *, hardware_watchdog: bool, nmi: 
     version = _RELEASE.match(release)
     sets = version is not None and tuple(map(int, version.groups())) >= _SETS_SYSCTLS
     words = [
-        f"systemd.watchdog_sec={WATCHDOG_S}",
-        "oops=panic",
-        "softlockup_panic=1",
-        "nmi_watchdog=panic",
+        *(f"systemd.watchdog_sec={WATCHDOG_S}", "oops=panic", "softlockup_panic=1", "nmi_watchdog=panic"),
         "sysrq_always_enabled=1",
     ]
     if nmi:
@@ -296,10 +296,7 @@ def read_facts(system: System, modules: Sequence[str] = ()) -> dict[str, Any]:
     default = loader.default(environment)
     disk = kmod.on_disk(system.runner, modules, system.running)
     builds: dict[str, Any] = {
-        name: {
-            "loaded": _plain(kmod.loaded(name, system.sysfs)),
-            "disk": {system.running: _plain(disk[name])},
-        }
+        name: {"loaded": _plain(kmod.loaded(name, system.sysfs)), "disk": {system.running: _plain(disk[name])}}
         for name in modules
     }
     return {

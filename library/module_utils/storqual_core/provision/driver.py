@@ -54,9 +54,7 @@ PARAMETERS = (
     QueueParameter("lpfc", "lpfc_tgt_queue_depth", "target", "commands per target", 10, 65535),
     QueueParameter("lpfc", "lpfc_hba_queue_depth", "host", "commands per adapter", 32, 8192),
     QueueParameter("mpt3sas", "max_queue_depth", "host", "credits asked of the firmware; -1 takes what it has"),
-    QueueParameter(
-        "aacraid", "numacb", "host", "control blocks of the adapter; -1 takes what the firmware says", -1, 512
-    ),
+    QueueParameter("aacraid", "numacb", "host", "control blocks; -1 takes what the firmware says", -1, 512),
     QueueParameter("arcmsr", "host_can_queue", "host", "commands per adapter", 32, 1024),
     QueueParameter("esas2r", "can_queue", "host", "commands per adapter", 1),
     QueueParameter("vmw_pvscsi", "ring_pages", "host", "pages of the request ring", 0, 32, commands=32, exact=True),

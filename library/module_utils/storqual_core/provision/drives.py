@@ -16,7 +16,7 @@ import os
 import random
 import time
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any, Callable, Collection, ContextManager, Iterable, Iterator, Mapping, Sequence
@@ -26,16 +26,18 @@ from ..guard.claims import Claim, claims_of_adapters
 from ..guard.signatures import AREA, own_volumes
 from ..host.block_stack import DriveTarget, node_of, partitions, target_of
 from ..kit.command import Runner, run
+from ..kit.direct_reads import READ_BYTES, latencies, open_direct, read_once
 from ..kit.errors import BadInputError, ToolError
 from ..kit.lock import read_saved
 from ..kit.machine import Machine, read_attribute
 from ..kit.quantities import is_whole
 from ..kit.results import Provisioned
-from ..kit.settings import find
+from ..kit.settings import find, section_of
 from ..tools import util_linux
 from .engine import Proof, StepOutcome, apply, declared_by_owner, lock_for, plan, saver
+from .logins import Sessions
 from .mode_pages import NAME, SAVED, LinkRates, ModePages, field_of, plain
-from .queue import READ_BYTES, Queues, judge_queue_depth, observe_in_flight
+from .queue import Queues, judge_queue_depth, observe_in_flight
 
 _SECTOR = 512
 _EXTRA_READS = 8
@@ -102,16 +104,13 @@ _ATTRIBUTES = {"mq-deadline": "fifo_batch", "kyber": "read_lat_nsec", "bfq": "sl
 
 def scheduler(drive: Watched, name: Any) -> Proof:  # noqa: ANN401 - as above
     """While reads are served, the queue has the attributes of that scheduler, or of none."""
-    handle = os.open(drive.path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECT", 0))
-    try:
+    with open_direct(drive.path) as handle:
         blocks = max(os.lseek(handle, 0, os.SEEK_END) // READ_BYTES, 1)
         places = [random.randrange(blocks) for _ in range(_SERVED)]  # noqa: S311 - offsets
         looks = []
         for place in places:
-            _latencies(handle, [place], drive.seconds)
+            latencies(handle, [place], drive.seconds)
             looks.append(drive.names("queue/iosched"))
-    finally:
-        os.close(handle)
     own = looks[0]
     if any(look != own for look in looks):
         return None, "the attributes of its scheduler changed while it was watched"
@@ -151,7 +150,7 @@ def max_sectors_kb(drive: Watched, kib: Any) -> Proof:  # noqa: ANN401 - as abov
     size = kib * 1024
     if 4 * size > _MOST_BYTES:
         return None, f"a read of {4 * kib} KiB is too large to watch"
-    mean = drive.mean_read_bytes(lambda: _direct_read(drive.path, 4 * size))
+    mean = drive.mean_read_bytes(lambda: read_once(drive.path, 4 * size))
     if mean is None:
         return None, "no request was counted"
     finding = f"a read of {4 * kib} KiB became requests of {mean / 1024:.0f} KiB"
@@ -203,16 +202,13 @@ _TIMES = 2.0
 
 
 def _faster(drive: Watched, disabled: Any, what: str, block: Callable[[int, int], int]) -> Proof:  # noqa: ANN401
-    handle = os.open(drive.path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECT", 0))
-    try:
+    with open_direct(drive.path) as handle:
         blocks = max(os.lseek(handle, 0, os.SEEK_END) // READ_BYTES - _READS, 1)
         first = random.randrange(blocks)  # noqa: S311 - an offset
         places = [random.randrange(blocks) for _ in range(_READS)]  # noqa: S311 - offsets
-        scattered = _latencies(handle, places, drive.seconds / 2)
+        scattered = latencies(handle, places, drive.seconds / 2)
         # the first of a pattern is as slow as any
-        pattern = _latencies(handle, [block(number, first) for number in range(_READS)], drive.seconds / 2)[1:]
-    finally:
-        os.close(handle)
+        pattern = latencies(handle, [block(number, first) for number in range(_READS)], drive.seconds / 2)[1:]
     return judge_read_pattern(scattered, pattern, disabled=bool(disabled), what=what)
 
 
@@ -230,31 +226,9 @@ def judge_read_pattern(scattered: Sequence[int], pattern: Sequence[int], *, disa
     return None, f"{finding}: no difference that shows the setting"
 
 
-def _latencies(handle: int, places: Sequence[int], seconds: float) -> list[int]:
-    latencies: list[int] = []
-    deadline = time.monotonic() + seconds
-    with mmap.mmap(-1, READ_BYTES) as memory:
-        for place in places:
-            if time.monotonic() >= deadline:
-                break
-            began = time.perf_counter_ns()
-            os.preadv(handle, [memory], place * READ_BYTES)
-            latencies.append(time.perf_counter_ns() - began)
-    return latencies
-
-
 def _read_pages(handle: int, start: int, end: int, page: int) -> None:
     for place in range(start, end, page):
         os.pread(handle, page, place)
-
-
-def _direct_read(path: str, size: int) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECT", 0))
-    try:
-        with mmap.mmap(-1, size) as memory:
-            os.preadv(handle, [memory], 0)
-    finally:
-        os.close(handle)
 
 
 EFFECTS: Mapping[str, Callable[[Watched, Any], Proof]] = {
@@ -318,9 +292,7 @@ def usable_drives(claims: tuple[Claim, ...], state_dir: str, run_id: str) -> Ite
     with hold.hold(claims, purpose="settings", state_dir=Path(state_dir), run=run_id, volumes=volumes) as held:
         yield {
             claim.id: target_of(
-                claim.id,
-                held.member(claim.id) if claim.id in members else held[claim.id],
-                paths=held.paths(claim.id),
+                claim.id, held.member(claim.id) if claim.id in members else held[claim.id], paths=held.paths(claim.id)
             )
             for claim in claims
         }
@@ -328,8 +300,9 @@ def usable_drives(claims: tuple[Claim, ...], state_dir: str, run_id: str) -> Ite
 
 Access = Callable[[Any, str, str], ContextManager[Mapping[str, DriveTarget]]]
 
-ALL, MODE_PAGES, QUEUE = "all", "mode_pages", "queue"
-"""What drives keep themselves, what the kernel keeps for each of them, or both."""
+ALL, MODE_PAGES, QUEUE, LOGIN = "all", "mode_pages", "queue", "login"
+"""What drives keep themselves, what the kernel keeps for each of them, or both; or what a session is made with."""
+LOGINS = frozenset(name for name, setting in section_of("drive").items() if setting.cost == "reload")
 
 
 class DriveSettings:
@@ -445,12 +418,31 @@ def _chosen(request: DriveRequest) -> dict[str, dict[str, Any]]:
     All names are checked, so that a misspelt one is refused and not passed over by both parts.
     """
     declared = declared_by_owner("drive", request.drives, request.as_found, request.state_dir)
-    parts = {MODE_PAGES: (True,), QUEUE: (False,), ALL: (True, False)}[request.part]
+    parts = (MODE_PAGES, QUEUE) if request.part == ALL else (request.part,)
     chosen = {
-        drive: {name: value for name, value in values.items() if is_page(name) in parts}
+        drive: {name: value for name, value in values.items() if _part_of(name) in parts}
         for drive, values in declared.items()
     }
     return {drive: values for drive, values in chosen.items() if values}
+
+
+def _part_of(name: str) -> str:
+    return LOGIN if name in LOGINS else MODE_PAGES if is_page(name) else QUEUE
+
+
+def provision_sessions(request: DriveRequest, runner: Runner, machine: Machine, access: Access) -> dict[str, Any]:
+    """Have sessions and controllers made anew where they are not as declared; as `provision_drives`."""
+    declared = _chosen(replace(request, part=LOGIN))
+    if not declared:
+        return StepOutcome([], []).result()
+    claims = claims_for(request.adapters, declared, routes=True)
+    subsystem = Sessions(runner, machine, request.state_dir)
+    with lock_for(request.state_dir, request.run, "sessions of a fabric", check=request.check) as lock:
+        with access(claims, request.state_dir, request.run):
+            plans = [plan(subsystem, drive, drive, values) for drive, values in declared.items()]
+        outcome = apply(subsystem, plans, save=saver(lock), also=lambda each: claim_memory(claims, each.owner))
+        with access(claims, request.state_dir, request.run):
+            return outcome.result()
 
 
 def _with_saved(values: Mapping[str, Any], target: DriveTarget, *, save: bool) -> dict[str, Any]:

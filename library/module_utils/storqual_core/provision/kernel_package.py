@@ -30,7 +30,7 @@ from ..tools import rpm, zypper
 from ..tools.capabilities import Packages
 from ..tools.grub import without_ours
 from ..tools.lsinitrd import parse_listing
-from .boot import System, check_trial, name_default, remember_boot, restore_boot, usable_entries
+from .boot import System, check_trial, moved_back, name_default, remember_boot, restore_boot, usable_entries
 from .engine import Call
 from .initramfs import builds_in, module_name
 
@@ -143,14 +143,8 @@ def _refuse_others(plan: Mapping[str, Sequence[str]], names: Sequence[str], belo
 
 def put_settings_back(system: System, state_dir: str) -> list[str]:
     """Put back what `held` left when it was cut short; what was done."""
-    aside, file = Path(state_dir) / _ASIDE, system.root / "etc/sysconfig/kernel"
-    if not aside.exists():
-        return []
-    differs = aside.read_bytes() != file.read_bytes()
-    if differs:
-        copy_file(aside, file)
-    aside.unlink()
-    return [f"{file} as it was"] if differs else []
+    file = system.root / "etc/sysconfig/kernel"
+    return [f"{file} as it was"] if moved_back(Path(state_dir) / _ASIDE, file) else []
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from typing import Any, Iterable, Mapping, Sequence
 from ..host.block_stack import DriveTarget
 from ..host.counters import read_phys
 from ..kit.command import Runner
+from ..kit.direct_reads import open_direct
 from ..kit.errors import ToolError
 from ..kit.machine import Machine, read_attribute, write_attribute
 from ..kit.settings import LINK_RATES, ModeField, find
@@ -153,23 +154,16 @@ _BYTES = 4096
 
 
 def write_latencies(path: str, offset: int, size: int) -> list[int]:
-    """How long single direct writes of 4 KiB take (ns), at random places of the window that a batch may write.
-
-    Raises ToolError.
-    """
+    """How long single direct writes of 4 KiB at random places of a batch's window take (ns). Raises ToolError."""
     latencies = []
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC | getattr(os, "O_DIRECT", 0))
-        try:
-            # direct I/O wants aligned memory; an anonymous mapping is
-            with mmap.mmap(-1, _BYTES) as memory:
-                for _ in range(_WRITES):
-                    place = offset + random.randrange(max(size // _BYTES, 1)) * _BYTES  # noqa: S311 - an offset
-                    began = time.perf_counter_ns()
-                    os.pwritev(handle, [memory], place)
-                    latencies.append(time.perf_counter_ns() - began)
-        finally:
-            os.close(handle)
+        # direct I/O wants aligned memory; an anonymous mapping is
+        with open_direct(path, os.O_WRONLY) as handle, mmap.mmap(-1, _BYTES) as memory:
+            for _ in range(_WRITES):
+                place = offset + random.randrange(max(size // _BYTES, 1)) * _BYTES  # noqa: S311 - an offset
+                began = time.perf_counter_ns()
+                os.pwritev(handle, [memory], place)
+                latencies.append(time.perf_counter_ns() - began)
     except OSError as problem:
         raise ToolError(f"{path} cannot be written: {problem.strerror}") from problem
     return latencies

@@ -17,11 +17,7 @@ from ..kit.machine import Machine, selected_word
 from ..tools import mokutil
 
 _MODPROBE = (
-    "/etc/modprobe.d",
-    "/run/modprobe.d",
-    "/usr/local/lib/modprobe.d",
-    "/lib/modprobe.d",
-    "/usr/lib/modprobe.d",
+    *("/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d", "/lib/modprobe.d", "/usr/lib/modprobe.d"),
 )
 _LOCKDOWN, _EFI = "/sys/kernel/security/lockdown", "/sys/firmware/efi"
 _PACKINGS = {".zst": "ZSTD", ".xz": "XZ", ".gz": "ZLIB"}

@@ -41,11 +41,7 @@ _OF_DRIVER = {
     "am53c974": "dc390",
     "qla2xxx": "qaucli",
     "lpfc": "hbacmd",
-    "mptsas": "lsiutil",
-    "mptspi": "lsiutil",
-    "mptfc": "lsiutil",
-    "mpt2sas": "lsiutil",
-    "mpt3sas": "lsiutil",
+    **dict.fromkeys(("mptsas", "mptspi", "mptfc", "mpt2sas", "mpt3sas"), "lsiutil"),
     "megaraid_sas": "storcli",
 }
 
@@ -165,10 +161,7 @@ def _host_id(machine: Machine, place: AdapterFunction, value: object, log: Log) 
     del machine
     seen = reported_id(log(), place.pci)
     if seen is None:
-        return (
-            None,
-            "the kernel's log no longer holds what the driver read when it started",
-        )
+        return (None, "the kernel's log no longer holds what the driver read when it started")
     return seen == value, f"the driver started with SCSI id {seen} (kernel log)"
 
 

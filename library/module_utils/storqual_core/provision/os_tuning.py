@@ -20,6 +20,7 @@ from ..host.counters import adapter_vectors, interrupts_by_cpu
 from ..host.reach import AdapterFunction, drives_of_function, find_adapters
 from ..host.watchdog import CHECK_S
 from ..kit.command import Runner, run
+from ..kit.direct_reads import random_reads
 from ..kit.errors import MissingToolError, ToolError
 from ..kit.lock import read_saved
 from ..kit.machine import Machine, write_attribute
@@ -40,7 +41,6 @@ from .engine import (
     refuse_problems,
     saver,
 )
-from .queue import random_reads
 
 _CPUS = "/sys/devices/system/cpu"
 _SERVICE = "irqbalance"

@@ -54,13 +54,8 @@ def packages_of(machine: Machine, runner: Runner, release: str) -> Packages:
 
 
 UNITS = (
-    "dnf-makecache.timer",
-    "dnf-automatic.timer",
-    "dnf-automatic-download.timer",
-    "dnf-automatic-install.timer",
-    "dnf-automatic-notifyonly.timer",
-    "packagekit-background.timer",
-    "packagekit.service",
+    *("dnf-makecache.timer", "dnf-automatic.timer", "dnf-automatic-download.timer", "dnf-automatic-install.timer"),
+    *("dnf-automatic-notifyonly.timer", "packagekit-background.timer", "packagekit.service"),
 )
 PREFIX = "unit:"
 _FOLDERS = ("/usr/lib/systemd/system", "/lib/systemd/system", "/etc/systemd/system")

@@ -9,6 +9,7 @@ restored does not stop the others; the memory stays then.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Mapping, Sequence
 
@@ -22,11 +23,12 @@ from ..kit.machine import Machine
 from ..kit.results import PartialError, Provisioned
 from .boot import System, restore_boot, saved_boot, trial_mark
 from .driver_build import builds_in_memory, is_former, restore_build, take_builds_off
+from .drives import LOGINS, Access, DriveSettings, is_page, restore_part, restore_part_of_volume, usable_drives
 from .drives import MEMORY as FILE_SYSTEM
-from .drives import Access, DriveSettings, is_page, restore_part, restore_part_of_volume, usable_drives
-from .engine import LOCK_WAIT_S, StepOutcome, apply, lock_for, plan
+from .engine import LOCK_WAIT_S, StepOutcome, Subsystem, T, apply, lock_for, plan
 from .firmware.flash import Step, put_firmware_back
 from .kernel_package import forget_list, remove_added
+from .logins import Sessions
 from .multipath import restore_multipath
 from .nvram import IMAGE, NvramBench, restore_nvram
 from .options import OptionsBench, restore_options
@@ -36,19 +38,8 @@ from .raid.layout import Backends, restore_volume, volumes_of
 
 _ASIDE = "accepted"
 _KNOWN = (
-    "claim@",
-    f"{FILE_SYSTEM}@",
-    "drive.",
-    "raid.",
-    "boot.",
-    "packages.",
-    "firmware.",
-    "adapter@",
-    "nvram.",
-    "os.",
-    "multipath.",
-    "build.",
-    "options.",
+    *("claim@", f"{FILE_SYSTEM}@", "drive.", "raid.", "boot.", "packages.", "firmware.", "adapter@", "nvram.", "os."),
+    *("multipath.", "build.", "options."),
 )
 
 
@@ -176,6 +167,7 @@ class _Restore:
         self.adapters()
         self.os()
         self.multipath()
+        self.sessions()
         self.drives()
         return pending, False
 
@@ -270,11 +262,7 @@ class _Restore:
         """Put driver builds, module options and NVRAM back; one that fails does not hold the others up."""
         report, tools = self.report, self.tools
         for owner, was in builds_in_memory(self.values).items():
-            report.attempt(
-                lambda owner=owner, was=was: restore_build(  # type: ignore[misc]
-                    owner, was, tools.options, self.state_dir, check=self.check
-                )
-            )
+            report.attempt(partial(restore_build, owner, was, tools.options, self.state_dir, check=self.check))
             if is_former(tools.options, owner.partition("/")[0], was):
                 report.read_back[f"build.module@{owner}"] = was
 
@@ -286,11 +274,8 @@ class _Restore:
         report.attempt(options)
         for alias, values in remembered(self.values, "nvram").items():
             known = self.values.get(f"adapter@{alias}") or {}
-            report.attempt(
-                lambda alias=alias, values=values, known=known: restore_nvram(  # type: ignore[misc]
-                    alias, known, values, tools.nvram, self.state_dir, check=self.check
-                )
-            )
+            put_back = partial(restore_nvram, alias, known, values, tools.nvram, self.state_dir, check=self.check)
+            report.attempt(put_back)
             report.read_back[f"adapter@{alias}"] = known
         # a whole EEPROM is proof, and nothing to read
         report.settings = [entry for entry in report.settings if entry.name != f"nvram.{IMAGE}"]
@@ -302,11 +287,7 @@ class _Restore:
         bench = memory.pop("bench", {})
         for alias, values in memory.items():
             known = self.values.get(f"adapter@{alias}") or {}
-            self.report.attempt(
-                lambda alias=alias, known=known, values=values: restore_interrupts(  # type: ignore[misc]
-                    alias, known, values, machine, check=self.check
-                )
-            )
+            self.report.attempt(partial(restore_interrupts, alias, known, values, machine, check=self.check))
             self.report.read_back[f"adapter@{alias}"] = known
         units = [name[len(PREFIX) :] for name in bench if name.startswith(PREFIX)]
         bench = {name: value for name, value in bench.items() if not name.startswith(PREFIX)}
@@ -321,13 +302,26 @@ class _Restore:
         if memory:
             self.report.attempt(lambda: restore_multipath(memory, self.tools.options, check=self.check))
 
+    def sessions(self) -> None:
+        """Sessions and controllers made anew as they were, before the drives, which come back with other queues."""
+        for drive, values in remembered(self.values, "drive").items():
+            former = {name: value for name, value in values.items() if name in LOGINS}
+            if former:
+                self.report.attempt(partial(self._session, drive, former))
+
+    def _session(self, drive: str, former: Mapping[str, Any]) -> StepOutcome:
+        subsystem = Sessions(self.tools.runner, self.tools.machine or Machine(), self.state_dir)
+        with self.tools.access(read_claims({drive: self.claims().get(drive, {})}), self.state_dir, self.saved.run):
+            pass
+        return self._set(subsystem, drive, drive, former)
+
     def drives(self) -> None:
         """Put all drives back at once, or one by one: a drive that is gone or in use must not hold the others up."""
         claims, values = self.claims(), remembered(self.values, "drive")
         parts = {key.partition("@")[2] for key in self.values if key.startswith(f"{FILE_SYSTEM}@")}
         drives = sorted({*claims, *values})
         for uuid in sorted(parts - {*drives}):
-            self.report.attempt(lambda uuid=uuid: self._part_of_volume(uuid, claims))  # type: ignore[misc]
+            self.report.attempt(partial(self._part_of_volume, uuid, claims))
 
         def put_back(chosen: Sequence[str]) -> None:
             read = read_claims({drive: claims.get(drive, {}) for drive in chosen})
@@ -342,7 +336,7 @@ class _Restore:
         except (BadInputError, GuardRefusalError):
             # nothing was written: the guard decides before it lets anybody touch a drive
             for drive in drives:
-                self.report.attempt(lambda drive=drive: put_back([drive]))  # type: ignore[misc]
+                self.report.attempt(partial(put_back, [drive]))
         except StorqualError as problem:
             self.report.failures.append(str(problem))
 
@@ -350,9 +344,10 @@ class _Restore:
         """What the drive keeps itself, then the kernel's queue, then a part that a batch left: each for itself."""
         tools = self.tools
         for kind in (True, False):
-            declared = {name: value for name, value in values.items() if is_page(name) is kind}
+            declared = {name: value for name, value in values.items() if is_page(name) is kind and name not in LOGINS}
             if declared:
-                self.report.attempt(lambda declared=declared: self._set(target, declared))  # type: ignore[misc]
+                subsystem = DriveSettings(tools.runner, sysfs=tools.sysfs)
+                self.report.attempt(partial(self._set, subsystem, target.id, target, declared))
         if has_part:
             machine = tools.machine or Machine()
             self.report.attempt(
@@ -363,14 +358,12 @@ class _Restore:
 
     def _part_of_volume(self, uuid: str, claims: Mapping[str, Mapping[str, Any]]) -> StepOutcome:
         """What a batch left of a file system on a volume that stays; first, because it keeps the volume busy."""
-        tools, run = self.tools, self.saved.run
-        machine, read = tools.machine or Machine(), read_claims(claims)
-        record = restore_part_of_volume(tools.runner, machine, read, self.state_dir, run, uuid, check=self.check)
+        machine, read, run = self.tools.machine or Machine(), read_claims(claims), self.saved.run
+        record = restore_part_of_volume(self.tools.runner, machine, read, self.state_dir, run, uuid, check=self.check)
         return StepOutcome([record], [])
 
-    def _set(self, target: DriveTarget, declared: Mapping[str, Any]) -> StepOutcome:
-        subsystem = DriveSettings(self.tools.runner, sysfs=self.tools.sysfs)
-        drive_plan = plan(subsystem, target.id, target, declared)
+    def _set(self, subsystem: Subsystem[T], drive: str, target: T, declared: Mapping[str, Any]) -> StepOutcome:
+        drive_plan = plan(subsystem, drive, target, declared)
         outcome = apply(subsystem, [drive_plan], save=None if self.check else lambda _memory: None)
         return StepOutcome(outcome.settings, [] if self.check else outcome.steps)
 

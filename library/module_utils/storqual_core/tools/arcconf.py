@@ -110,11 +110,9 @@ _OBJECTS = (
 _PARTS = re.compile(r"^(?:Phy|Connector|Sensor|Port) #?\d+:?$", re.IGNORECASE)
 _TITLES = {
     "controller information": "controller",
-    "array information": "other",
-    "logical device information": "volumes",
-    "logical drive information": "volumes",
+    **dict.fromkeys(("logical device information", "logical drive information"), "volumes"),
     "physical device information": "devices",
-    "maxcache information": "other",
+    **dict.fromkeys(("array information", "maxcache information"), "other"),
 }
 _CONNECTORS = "connector information"
 _MEMBER = re.compile(r"^(?:(?:Group (?P<group>\d{1,9}), )?Segment|Device) (?P<number>\d{1,9})$", re.IGNORECASE)

@@ -174,11 +174,8 @@ _PROBLEM = re.compile(
 )
 _ENDS = {
     "Complete!": "complete",
-    "Nothing to do.": "nothing",
-    "Nothing to do": "nothing",
-    "Operation aborted.": "aborted",
-    "Operation aborted by the user.": "aborted",
-    "Exiting on user command": "aborted",
+    **dict.fromkeys(("Nothing to do.", "Nothing to do"), "nothing"),
+    **dict.fromkeys(("Operation aborted.", "Operation aborted by the user.", "Exiting on user command"), "aborted"),
 }
 
 

@@ -123,9 +123,7 @@ def _ask(runner: Runner, *words: str, timeout: float = _TIMEOUT) -> Completed:
 def read_facts(runner: Runner) -> ToolFacts:
     """All devices that fwupd knows; `index` is the DeviceId. Raises ToolError."""
     ended = _ask(runner, "get-devices")
-    if ended.rc == _NOTHING_TO_DO:
-        return ToolFacts()
-    return parse_devices(ended.stdout)
+    return ToolFacts() if ended.rc == _NOTHING_TO_DO else parse_devices(ended.stdout)
 
 
 def _device_of(runner: Runner, index: str) -> AdapterFacts:

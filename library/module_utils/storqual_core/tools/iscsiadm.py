@@ -88,6 +88,31 @@ def read_statistics(runner: Runner) -> dict[str, Mapping[str, int]]:
     return {} if text is None else parse_statistics(text)
 
 
+PARAMETERS = {
+    "cmds_max": "node.session.cmds_max",
+    "nr_sessions": "node.session.nr_sessions",
+    "header_digest": "node.conn[0].iscsi.HeaderDigest",
+    "data_digest": "node.conn[0].iscsi.DataDigest",
+    **{name: f"node.conn[0].timeo.{name}" for name in ("noop_out_interval", "noop_out_timeout")},
+}
+"""What a record keeps for the next login, by the names of settings."""
+
+
+def read_record(runner: Runner, target: str, portal: str) -> None:
+    """Raises ToolError where open-iscsi keeps no record of this portal, and so cannot log in to it again."""
+    runner(["iscsiadm", "-m", "node", "-T", target, "-p", portal], timeout=_TIMEOUT).expect()
+
+
+def log_in_with(runner: Runner, target: str, portal: str, values: Mapping[str, object]) -> None:
+    """Keep these parameters, end every session with the portal, and log in. Raises ToolError."""
+    record = ["iscsiadm", "-m", "node", "-T", target, "-p", portal]
+    updates = [["-o", "update", "-n", PARAMETERS[name], "-v", str(value)] for name, value in values.items()]
+    for words in (*updates, ["--logout"], ["--login"]):
+        ended = runner([*record, *words], timeout=_TIMEOUT)
+        if ended.rc != 0 and (words != ["--logout"] or ended.rc != _NO_SESSION):
+            raise ended.failure(f"{target} at {portal}: {' '.join(words)} failed")
+
+
 def _ask(runner: Runner, *words: str) -> str | None:
     ended = runner(["iscsiadm", "-m", "session", *words], timeout=_TIMEOUT)
     if ended.rc not in (0, _NO_SESSION):

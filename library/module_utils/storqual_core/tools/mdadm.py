@@ -50,8 +50,7 @@ _KERNEL_TASKS = {
     "resync": "initialise",
     "recovery": "rebuild",
     "reshape": "reshape",
-    "check": "check",
-    "repair": "check",
+    **dict.fromkeys(("check", "repair"), "check"),
 }
 
 

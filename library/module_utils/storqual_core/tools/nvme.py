@@ -255,15 +255,12 @@ def write_write_cache(runner: Runner, device: str, value: int, *, save: bool = F
         raise ended.failure(f"the volatile write cache of {device} could not be changed")
 
 
+_HOLD_FOR = ("", ", registrants only", ", all registrants")
 # NVMe Base Specification 2.0, figure on reservation types: those of SCSI by other numbers
 _RESERVATION_TYPES = {
     0: "",
-    1: "Write Exclusive",
-    2: "Exclusive Access",
-    3: "Write Exclusive, registrants only",
-    4: "Exclusive Access, registrants only",
-    5: "Write Exclusive, all registrants",
-    6: "Exclusive Access, all registrants",
+    **{1 + 2 * number: f"Write Exclusive{who}" for number, who in enumerate(_HOLD_FOR)},
+    **{2 + 2 * number: f"Exclusive Access{who}" for number, who in enumerate(_HOLD_FOR)},
 }
 _NO_COMMAND = re.compile(r"INVALID_OPCODE|Invalid Command Opcode", re.IGNORECASE)
 

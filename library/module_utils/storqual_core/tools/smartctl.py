@@ -22,14 +22,11 @@ _TIMEOUT = 120.0
 _CANNOT = 0b11
 
 _BITS = (
-    "the command line was not understood",
-    "the device could not be opened, or is in standby",
-    "a command to the drive failed, or a checksum is wrong",
-    "the drive says that it is failing",
+    *("the command line was not understood", "the device could not be opened, or is in standby"),
+    *("a command to the drive failed, or a checksum is wrong", "the drive says that it is failing"),
     "an attribute of the pre-fail kind is at or below its threshold",
     "an attribute was at or below its threshold in the past",
-    "the drive's error log has entries",
-    "the drive's self-test log has failures",
+    *("the drive's error log has entries", "the drive's self-test log has failures"),
 )
 # what `-d` is for disks behind a controller, and behind a chip that mirrors (`jmb39x,1+sat`)
 _BEHIND = re.compile(r"(?:sat\+)?(?:megaraid|cciss|aacraid|areca|3ware|hpt|sssraid|jmb39x(?:-q2?)?|jms56x),")
@@ -278,12 +275,8 @@ _ERRORS = re.compile(
     + r"\s+(?P<amount>\S+)\s+(?P<n5>[0-9]{1,19})\s*$"
 )
 _ERROR_COLUMNS = (
-    "errors_corrected_by_eccfast",
-    "errors_corrected_by_eccdelayed",
-    "errors_corrected_by_rereads_rewrites",
-    "total_errors_corrected",
-    "correction_algorithm_invocations",
-    "total_uncorrected_errors",
+    *("errors_corrected_by_eccfast", "errors_corrected_by_eccdelayed", "errors_corrected_by_rereads_rewrites"),
+    *("total_errors_corrected", "correction_algorithm_invocations", "total_uncorrected_errors"),
 )
 # number, name, flags, three values that are 001 or ---, and the rest with the raw value as the last of it
 _ATTRIBUTE = re.compile(
@@ -292,6 +285,10 @@ _ATTRIBUTE = re.compile(
     r"(?:(?:Pre-fail|Old_age)\s+(?:Always|Offline)\s+)?(?:-|FAILING_NOW|In_the_past|NOW|Past)\s+(?P<raw>\S.*?)\s*$"
 )
 _EUI = re.compile(r"([0-9a-f]{6}) ([0-9a-f]{10})\Z", re.IGNORECASE)
+_OF_NVME = (
+    *("critical warning", "available spare", "available spare threshold", "percentage used", "data units read"),
+    *("data units written", "controller busy time", "power cycles", "power on hours", "unsafe shutdowns"),
+)
 _TEXT_COUNTERS = {
     "elements in grown defect list": "grown_defects",
     "pending defect count": "pending_defects",
@@ -303,18 +300,9 @@ _TEXT_COUNTERS = {
     "accumulated load-unload cycles": "cycles.accumulated_load_unload_cycles",
     "specified cycle count over device lifetime": "cycles.specified_cycle_count_over_device_lifetime",
     "specified load-unload count over device lifetime": "cycles.specified_load_unload_count_over_device_lifetime",
-    "critical warning": "nvme.critical_warning",
-    "available spare": "nvme.available_spare",
-    "available spare threshold": "nvme.available_spare_threshold",
-    "percentage used": "nvme.percentage_used",
-    "data units read": "nvme.data_units_read",
-    "data units written": "nvme.data_units_written",
+    **{label: f"nvme.{label.replace(' ', '_')}" for label in _OF_NVME},
     "host read commands": "nvme.host_reads",
     "host write commands": "nvme.host_writes",
-    "controller busy time": "nvme.controller_busy_time",
-    "power cycles": "nvme.power_cycles",
-    "power on hours": "nvme.power_on_hours",
-    "unsafe shutdowns": "nvme.unsafe_shutdowns",
     "media and data integrity errors": "nvme.media_errors",
     "error information log entries": "nvme.num_err_log_entries",
     "warning comp. temperature time": "nvme.warning_temp_time",

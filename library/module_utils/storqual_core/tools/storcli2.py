@@ -58,12 +58,9 @@ _FIRMWARE = {
 }
 _READ_POLICY = {"R": "ra", "RA": "ra", "NR": "nora"}
 _DISK_CACHE = {
-    "dflt": "default",
-    "default": "default",
-    "dsbl": "disable",
-    "disabled": "disable",
-    "enbl": "enable",
-    "enabled": "enable",
+    **dict.fromkeys(("dflt", "default"), "default"),
+    **dict.fromkeys(("dsbl", "disabled"), "disable"),
+    **dict.fromkeys(("enbl", "enabled"), "enable"),
 }
 _FAILED = ("Failed", "Offline", "Missing", "Unusbl")
 _LEVELS = {"0": 1, "1": 2, "5": 3, "6": 4}

@@ -17,8 +17,9 @@ from storqual_core.provision import apply as apply_file
 from storqual_core.provision import boot, driver_build
 from storqual_core.provision.adapter_queue import provision_throttle
 from storqual_core.provision.driver import PARAMETERS
-from storqual_core.provision.drives import EFFECTS, DriveSettings
+from storqual_core.provision.drives import EFFECTS, LOGINS, DriveSettings
 from storqual_core.provision.firmware import flash
+from storqual_core.provision.logins import Sessions
 from storqual_core.provision.mode_pages import LinkRates
 from storqual_core.provision.multipath import NAMES, Overrides
 from storqual_core.provision.nvram import SHOWN, THROTTLE
@@ -107,6 +108,7 @@ def test_every_setting_is_read_where_a_bench_is_provisioned_or_is_refused_with_a
 
 SHOWN_ELSEWHERE = {
     "drive.link_rate": LinkRates.prove,
+    **{f"drive.{name}": Sessions.prove for name in LOGINS},
     "os.nr_requests": EFFECTS["nr_requests"],
     "os.governor": judge_frequency,
     "os.irq_affinity": judge_interrupts,

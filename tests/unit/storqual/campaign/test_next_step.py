@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a bench does next: the plan in its order, and the same again after any interruption."""
 
+import json
 import random
 from collections import Counter
 from dataclasses import replace
@@ -110,23 +111,7 @@ def test_a_boot_between_two_blocks_is_a_new_session(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "fields", "reason"),
-    [
-        (
-            "provision_failed",
-            {"session": "s01", "reason": "kernel panic"},
-            "s01 could not be provisioned: kernel panic",
-        ),
-        (
-            "block_finished",
-            {"session": "s01", "block": "s01-b01", "outcome": "stopped", "message": "drive 0x5 is gone"},
-            "batch s01-b01 stopped: drive 0x5 is gone",
-        ),
-        (
-            "block_finished",
-            {"session": "s01", "block": "s01-b01", "outcome": "refused", "message": "0x5 is mounted"},
-            "batch s01-b01 refused: 0x5 is mounted",
-        ),
-    ],
+    json.loads(Path(__file__).with_name("reasons.json").read_text(encoding="utf-8")),
     ids=["provision", "stopped", "refused"],
 )
 def test_what_cannot_go_on_stops_until_somebody_resumes(

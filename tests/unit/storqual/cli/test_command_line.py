@@ -69,21 +69,7 @@ def test_every_option_says_what_it_is_for(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "line"),
-    [
-        (["judge"], "storqual judge: Missing argument 'RUN...'; see storqual judge --help"),
-        (["jugde"], "storqual: No such command 'jugde'"),
-        (["verify", "none", "--keys", "none"], "storqual verify: Invalid value for '--keys'"),
-        (["plan", "--sed", "1"], "storqual plan: No such option"),
-        (["judge", "--as-of", "soon", "."], "storqual judge: Invalid value for '--as-of'"),
-        (["judge", "."], "storqual: run.json: cannot be read; this is not a run directory"),
-        (["events", "."], "storqual: run.json: cannot be read; this is not a run directory"),
-        (["plan"], "storqual: -i/--inventory is needed"),
-        (["judge", "\x1b[31m"], "storqual judge: Invalid value for 'RUN...'"),
-        *(
-            (words, "storqual")
-            for words in (["judge", ".", "--json"], ["plan", "--sed", "--json"], ["plan", "--json"])
-        ),
-    ],
+    json.loads(Path(__file__).with_name("wrong_command_lines.json").read_text(encoding="utf-8")),
 )
 def test_a_mistake_is_one_line_that_says_what_to_do(
     arguments: list[str],

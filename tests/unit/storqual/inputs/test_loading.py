@@ -27,25 +27,7 @@ def problems(figures: str, assertions: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("assertion", "said"),
-    [
-        ("stated: 1", "says no way to check it; it needs exactly one of computed, same"),
-        ("stated: 1, computed: a, not_checkable: no", "has computed and not_checkable; it needs exactly one of"),
-        ("computed: a", "this assertion needs `stated`"),
-        ("stated: 1, computed: b", "no figure 'b' in this file"),
-        ("stated: b, same: a", "no figure 'b' in this file"),
-        ("stated: 1, computed: 'a[2]'", "no '2' in 'a' in this file"),
-        ("stated: one two, computed: a", "expected an expression of figures"),
-        ("stated: 1, computed: open(a)", "instead of open()"),
-        ("stated: 1, computed: a, relation: nearly", "expected one of is, about"),
-        ("linear: {series: a}", "the labels of a are not whole numbers of units"),
-        ("linear: {total: a, units: 2}", "needs either series, or total, single and units"),
-        ("linear: {total: a, single: a, units: 1}", "expected more than 1"),
-        ("falling: [a, b]", "no figure 'b'"),
-        ("ranking: {there: [a], here: [a, a]}", "the two lists differ in length"),
-        ("course: {series: a, over: [1, 2], is: rises}", "no '1' in 'a'"),
-        ("stated: yes, computed: a", "no figure 'yes'"),
-        ("stated: 1, computed: a, colour: red", "unknown key 'colour'"),
-    ],
+    json.loads(Path(__file__).with_name("assertion_mistakes.json").read_text(encoding="utf-8")),
 )
 def test_a_wrong_assertion_is_told_with_its_line(assertion: str, said: str) -> None:
     told = problems(FIGURES, f"- {{id: claim, page: 1, text: it says so, {assertion}}}\n")
@@ -54,24 +36,7 @@ def test_a_wrong_assertion_is_told_with_its_line(assertion: str, said: str) -> N
 
 @pytest.mark.parametrize(
     ("figure", "said"),
-    [
-        ("id: a, page: 1, what: x", "figure 'a' needs exactly one of `value` and `values`"),
-        (
-            "id: a, page: 1, what: x, value: 1, values: [1], at: [x]",
-            "figure 'a' needs exactly one of `value` and `values`",
-        ),
-        (
-            "id: a, page: 1, what: x, values: [1, 2], at: [x]",
-            "has 2 values and 1 labels; it needs one value for each label",
-        ),
-        ("id: a, page: 1, what: x, values: [1]", "figure 'a' needs both `values` and `at`, or neither"),
-        ("id: a, page: 1, what: x, values: [1, 2], at: [x, x]", "labels, each once"),
-        ("id: A-1, page: 1, what: x, value: 1", "a name such as read.superdome"),
-        ("id: a, page: true, what: x, value: 1", "a page number, or the name of a section"),
-        ("id: a, page: 1, what: x, value: [1]", "a number, with the digits that are printed"),
-        ("id: a, page: 1, what: x, value: .inf", "is not a number"),
-        ("id: a, page: 1, what: x, value: 1, configuration: none", "unknown configuration 'none'"),
-    ],
+    json.loads(Path(__file__).with_name("figure_mistakes.json").read_text(encoding="utf-8")),
 )
 def test_a_wrong_figure_is_told_with_its_line(figure: str, said: str) -> None:
     told = problems(f"- {{{figure}}}\n", "- {id: claim, page: 1, text: it, not_checkable: no}\n")

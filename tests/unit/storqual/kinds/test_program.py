@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of programs in both arms: what differs, what repeats decide, and that nothing that was not run passes."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,30 +35,7 @@ def record(planned: PlannedTurn, tests: list[list[str]], **fields: Any) -> dict[
     return {**planned.head(), "program": "scsi", "seconds": 1.0, "notes": [], "tests": tests, **made, **fields}
 
 
-BOTH = [
-    (["passed"], ["passed"], "same", "PASS"),
-    (["failed"], ["failed"], "known", "PASS"),
-    (["hung"], ["failed"], "known", "PASS"),
-    (["failed"], ["passed"], "fixed", "PASS"),
-    (["hung"], ["passed"], "fixed", "PASS"),
-    (["passed"], ["failed"], "regression", "FAIL"),
-    (["passed"], ["hung"], "regression", "FAIL"),
-    (["failed"], ["hung"], "regression", "FAIL"),
-    (["hung"], ["hung"], "hung", "PASS"),
-    (["skipped"], ["skipped"], "skipped", "SKIPPED"),
-    (["skipped"], ["passed"], "missing", "INCONCLUSIVE"),
-    (["passed"], ["skipped"], "missing", "INCONCLUSIVE"),
-    (["passed"], ["none"], "missing", "INCONCLUSIVE"),
-    (["none"], ["passed"], "missing", "INCONCLUSIVE"),
-    (["none"], ["failed"], "missing", "INCONCLUSIVE"),
-    (["passed", "none"], ["passed", "passed"], "missing", "INCONCLUSIVE"),
-    (["passed"] * 3, ["failed"] * 3, "regression", "FAIL"),
-    (["passed"] * 3, ["passed", "failed", "passed"], "flaky", "INCONCLUSIVE"),
-    (["passed", "failed", "passed"], ["passed", "failed", "failed"], "flaky", "PASS"),
-    (["passed", "failed"], ["passed", "passed"], "flaky", "PASS"),
-    (["passed"] * 6, ["failed"] * 4 + ["passed"] * 2, "regression", "FAIL"),
-    (["failed"] + ["passed"] * 7, ["hung"] * 8, "regression", "FAIL"),
-]
+BOTH = json.loads(Path(__file__).with_name("both_arms.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(("baseline", "candidate", "kind", "outcome"), BOTH)

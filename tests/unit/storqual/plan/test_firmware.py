@@ -88,24 +88,7 @@ def test_a_tool_for_drives_means_the_drives_of_the_adapter(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("more", "words"),
-    [
-        ({"file": "gone.bin"}, "firmware image"),
-        ({"sha256": "0" * 64}, "does not have the declared SHA-256"),
-        ({"version": None}, "firmware needs `version`"),
-        (
-            {"tool": "sas4flash"},
-            "unknown firmware.tool 'sas4flash' (did you mean 'sas3flash'?); expected one of arcconf, fwupd",
-        ),
-        (
-            {"component": "ffirmware"},
-            "unknown firmware.component 'ffirmware' (did you mean 'firmware'?); expected one of bios, firmware",
-        ),
-        ({"rollback": {"file": "gone.bin", "sha256": "0" * 64, "version": "1.0"}}, "firmware image"),
-        (
-            {"signature": {"file": "fw.sig", "key": "key.pem"}},
-            "file 'fw.sig' of the signature does not exist beside the image",
-        ),
-    ],
+    json.loads(Path(__file__).with_name("firmware_mistakes.json").read_text(encoding="utf-8")),
     ids=["file", "digest", "version", "tool", "part", "rollback", "signature"],
 )
 def test_what_is_wrong_with_an_image_is_told_before_a_bench_is_touched(

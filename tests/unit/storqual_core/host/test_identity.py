@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of drives come out the same however they are spelt, and device text is kept byte for byte."""
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,21 +25,7 @@ LONG = bytes.fromhex("600508b1001c7e1d4b3c5f6a7b8c9d0e")
 
 @pytest.mark.parametrize(
     ("written", "expected"),
-    [
-        ("0x5000C50015EA71A0", "0x5000c50015ea71a0"),
-        ("5000c50015ea71a0", "0x5000c50015ea71a0"),
-        ("naa.5000c50015ea71a0", "0x5000c50015ea71a0"),
-        ("wwn-0x5000c50015ea71a0", "0x5000c50015ea71a0"),
-        ("scsi-35000c50015ea71a0", "0x5000c50015ea71a0"),
-        ("50:00:c5:00:15:ea:71:a0", "0x5000c50015ea71a0"),
-        ("600508b1001c7e1d4b3c5f6a7b8c9d0e", "0x600508b1001c7e1d4b3c5f6a7b8c9d0e"),
-        ("eui.0025385B71B00DAA", "eui.0025385b71b00daa"),
-        ("nvme-eui.0025385b71b00daa", "eui.0025385b71b00daa"),
-        ("uuid.2F4CD5B2-1D5A-4A90-9F4B-6C3B1F0A2D11", "uuid.2f4cd5b2-1d5a-4a90-9f4b-6c3b1f0a2d11"),
-        ("2f4cd5b2-1d5a-4a90-9f4b-6c3b1f0a2d11", "uuid.2f4cd5b2-1d5a-4a90-9f4b-6c3b1f0a2d11"),
-        ("t10.ATA QEMU", "t10.ata qemu"),
-        ("", ""),
-    ],
+    json.loads(Path(__file__).with_name("wwn_spellings.json").read_text(encoding="utf-8")),
 )
 def test_one_spelling_for_one_name(written: str, expected: str) -> None:
     assert normalise_wwn(written) == expected

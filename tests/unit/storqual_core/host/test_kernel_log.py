@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel's log is read record by record; where it cannot be, the reason is told."""
 
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -329,22 +330,7 @@ def test_whole_boots_raise_no_alarm() -> None:
 
 @pytest.mark.parametrize(
     ("line", "spelled"),
-    [
-        ("hpsa 0000:05:00.0: command timed out", "hpsa 0000:05:00.0: command timedout"),
-        (
-            "qla2xxx [0000:3b:00.0]-5032:3: handle (2b) -- timed out.",
-            "qla2xxx [0000:3b:00.0]-5032:3: handle (2b)timed-out.",
-        ),
-        (
-            "sd 0:0:1:0: [sdb] tag#7 FAILED Result: hostbyte=DID_OK driverbyte=DRIVER_OK",
-            "sd 0:0:1:0:[sdb]FAILED  Result:\thostbyte=DID_OK driverbyte=DRIVER_OK",
-        ),
-        (
-            "nvme nvme5: NVME-FC{5}: reset: Reconnect attempt failed (-113)",
-            "nvme nvme7: NVME-FC{12}:  Re-connect failed",
-        ),
-        ("acmeraid: command timeout, adapter dead", "ACMERAID: COMMAND TIME-OUT, ADAPTER DEAD"),
-    ],
+    json.loads(Path(__file__).with_name("log_spellings.json").read_text(encoding="utf-8")),
 )
 def test_a_line_is_of_its_kind_however_it_is_spelled(line: str, spelled: str) -> None:
     assert classify(line) == classify(spelled) is not None

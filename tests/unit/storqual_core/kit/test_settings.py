@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Setting names: the list itself, looking names up, checking values."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -143,24 +144,7 @@ def test_no_value_gives_anything_but_a_plain_form_or_a_sentence(setting: Setting
 
 @pytest.mark.parametrize(
     ("name", "value", "words"),
-    [
-        ("dkms", {"package": "x.deb"}, "needs module"),
-        ("dkms", {"package": "x.rpm", "module": "m"}, "not a package file"),
-        ("dkms", {"package": "x.deb", "module": "m", "verson": "1"}, "does not know verson"),
-        ("kmod", {"files": ["x.rpm"]}, "needs module"),
-        ("kmod", {"files": ["x.rpm", "x.deb"], "module": "m"}, "expected package files"),
-        ("kmod", {"module": "m"}, "needs files or driver_disk"),
-        ("kmod", {"files": ["x.rpm"], "driver_disk": "x.iso", "module": "m"}, "and not both"),
-        ("kmod", {"driver_disk": "x.img", "module": "m"}, "not a disc image"),
-        ("kmod", {"files": [], "module": "m"}, "no file: expected package files"),
-        ("kmod", {"files": ["x.rpm"], "module": "m", "as": "link"}, "expected package or module"),
-        ("kmod", {"files": ["x.rpm"], "module": "m", "versoin": "1"}, "does not know versoin"),
-        ("module", {"file": "m.ko"}, "needs sha256"),
-        ("module", {"file": "m.o", "sha256": "0" * 64}, "not a kernel module"),
-        ("module", {"file": "m.ko.xz", "sha256": "abc"}, "not a SHA-256"),
-        ("options", {"m": {"p": "two words"}}, "expected one printable word"),
-        ("options", {"m": 4}, "expected {parameter: value}"),
-    ],
+    json.loads(Path(__file__).with_name("wrong_values.json").read_text(encoding="utf-8")),
 )
 def test_a_driver_build_that_is_not_whole_is_refused(name: str, value: dict, words: str) -> None:
     with pytest.raises(ValueError, match=words):

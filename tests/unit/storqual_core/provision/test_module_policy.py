@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a bench's policy says against a module: signatures, keys that it knows, SUSE's mark."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -61,22 +62,7 @@ def test_who_signed_a_module_is_compared_with_the_keys_of_the_machine(
 
 @pytest.mark.parametrize(
     ("files", "mark", "refused"),
-    [
-        ({"/lib/modprobe.d/10-unsupported-modules.conf": "allow_unsupported_modules 0\n"}, "", True),
-        ({"/lib/modprobe.d/10-unsupported-modules.conf": "allow_unsupported_modules 0\n"}, "yes", False),
-        ({"/lib/modprobe.d/10-unsupported-modules.conf": "allow_unsupported_modules 0\n"}, "external", False),
-        ({"/lib/modprobe.d/10-unsupported-modules.conf": "allow_unsupported_modules 1\n"}, "", False),
-        # a file of the administrator hides the one of the same name
-        (
-            {
-                "/lib/modprobe.d/10-unsupported-modules.conf": "allow_unsupported_modules 0\n",
-                "/etc/modprobe.d/10-unsupported-modules.conf": "allow_unsupported_modules 1\n",
-            },
-            "",
-            False,
-        ),
-        ({}, "", False),
-    ],
+    json.loads(Path(__file__).with_name("module_policies.json").read_text(encoding="utf-8")),
 )
 def test_suses_mark_is_asked_for_where_the_bench_asks(
     tmp_path: Path, files: dict[str, str], mark: str, refused: bool

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from storqual_core.host.block_stack import DriveTarget
+from storqual_core.kit.direct_reads import random_reads
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.results import PartialError
 from storqual_core.kit.settings import section_of
@@ -17,7 +18,7 @@ from storqual_core.provision.adapter_queue import ThrottleRequest, provision_thr
 from storqual_core.provision.drives import DriveSettings, is_page
 from storqual_core.provision.engine import SettingPlan, StepOutcome, apply, plan
 from storqual_core.provision.options import OptionsBench
-from storqual_core.provision.queue import Queues, random_reads
+from storqual_core.provision.queue import Queues
 from tests.support.adapter_bench import AdapterBench
 
 TARGET = DriveTarget("0x5000", "sdb", "/dev/sg1")

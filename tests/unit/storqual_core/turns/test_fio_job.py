@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A launch becomes one fio command line that fio itself accepts."""
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -94,28 +95,7 @@ def test_latency_and_histogram_logs_are_asked_for_by_name() -> None:
 
 @pytest.mark.parametrize(
     ("fields", "said"),
-    [
-        ({"rw": "erase"}, "fio: rw: found 'erase'"),
-        ({"bs": 0}, "fio: bs: found '0', expected a whole number from 1"),
-        ({"bs": "4k"}, "fio: bs: found '4k'"),
-        ({"iodepth": True}, "fio: iodepth: found 'True'"),
-        ({"ioengine": "exec"}, "fio: ioengine: found 'exec'"),
-        ({"ioengine": "external:/tmp/evil.so"}, "fio: ioengine: found 'external:/tmp/evil.so'"),
-        ({"runtime_s": 0}, "fio: runtime_s: found '0'"),
-        ({"runtime_s": float("nan")}, "fio: runtime_s: found 'nan'"),
-        ({"runtime_s": float("inf")}, "fio: runtime_s: found 'inf'"),
-        ({"blocksize": 4096}, "fio: blocksize: found"),
-        ({"rwmixread": 101}, "fio: rwmixread: found '101'"),
-        ({"options": {"filename": "/dev/sda"}}, "fio: options.filename: found '/dev/sda'"),
-        ({"options": {"exec_prerun": "rm"}}, "fio: options.exec_prerun"),
-        ({"options": {"size": "2g"}}, "fio: options.size"),
-        ({"options": {"readonly": 0}}, "fio: options.readonly"),
-        ({"options": {"mem": "mmaphuge:/etc/passwd"}}, "fio: options.mem"),
-        ({"options": {"rate": "1\n--filename=/dev/sda"}}, "fio: options.rate"),
-        ({"fallback": [{"ioengine": "exec"}]}, "fio: fallback"),
-        ({"logs": ["bw"]}, "fio: logs"),
-        ({"seed": 0}, "fio: seed"),
-    ],
+    json.loads(Path(__file__).with_name("fio_mistakes.json").read_text(encoding="utf-8")),
 )
 def test_what_cannot_be_used_is_named(fields: dict[str, Any], said: str) -> None:
     problems: list[str] = []

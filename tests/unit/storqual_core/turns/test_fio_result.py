@@ -101,20 +101,7 @@ def test_notes_around_the_result_are_kept_and_the_dangerous_one_is_a_doubt() -> 
 
 
 def test_fio_2_counts_in_microseconds_and_kib() -> None:
-    old = {
-        "jobname": "d0",
-        "error": 0,
-        "read": {
-            "io_bytes": 4000,
-            "runtime": 1000,
-            "total_ios": 1000,
-            "lat": {"min": 1, "max": 900, "mean": 250.0},
-            "clat": {"bins": {"250": 1000, "300": 0}},
-        },
-        "usr_cpu": 10.0,
-        "sys_cpu": 20.0,
-        "ctx": 1000,
-    }
+    old = json.loads(Path(__file__).with_name("fio_2_job.json").read_text(encoding="utf-8"))
     found = read(result(old, version="fio-2.18-59-g618e"))
     assert found.status == "ok"
     expected = read(result(job(bins={"250000": 1000}))).primitives

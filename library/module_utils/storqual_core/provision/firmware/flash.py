@@ -23,6 +23,7 @@ from ...guard.claims import read_claims
 from ...host.counters import read_error_counters
 from ...host.kernel_log import KernelLog, LogRule, errors_of, find_all
 from ...kit.command import Runner, run
+from ...kit.direct_reads import random_reads
 from ...kit.errors import BadInputError, StorqualError, ToolError
 from ...kit.lock import BenchLock, read_saved, remember
 from ...kit.machine import Machine, block_node, boot_id
@@ -32,7 +33,6 @@ from ...tools.capabilities import ACTIVATIONS, ToolFacts
 from ..driver import rebind
 from ..engine import SettingChange, lock_for, refuse_problems
 from ..engine import StepOutcome as Settled
-from ..queue import random_reads
 from .flash_plan import (
     ACTIVATE,
     DOWNLOAD,
@@ -136,10 +136,7 @@ class FlashOutcome:
     def result(self, plans: Sequence[FlashPlan], *, check: bool) -> dict[str, Any]:
         changes = [
             SettingChange(
-                plan.subject.owner,
-                f"firmware.{plan.request.image.component}",
-                plan.found,
-                plan.request.image.version,
+                plan.subject.owner, f"firmware.{plan.request.image.component}", plan.found, plan.request.image.version
             )
             for plan in plans
             if _differs(plan)

@@ -184,18 +184,13 @@ class FlashSubject:
 
 
 FIRMWARE_TOOLS: Mapping[str, str] = {
-    "arcconf": "arcconf",
-    "fwupd": "fwupd",
-    "hbacmd": "hbacmd",
+    **{
+        name: name
+        for name in ("arcconf", "fwupd", "hbacmd", "nvme", "qaucli", "sg_write_buffer", "ssacli", "storcli")
+    },
+    **dict.fromkeys(("sas2flash", "sas3flash"), "sasflash"),
     "mnv_cli": "mvcli",
-    "nvme": "nvme",
     "perccli": "storcli",
-    "qaucli": "qaucli",
-    "sas2flash": "sasflash",
-    "sas3flash": "sasflash",
-    "sg_write_buffer": "sg_write_buffer",
-    "ssacli": "ssacli",
-    "storcli": "storcli",
 }
 """The file in `tools/` by the name that a drop writes under `tool`.
 
@@ -450,12 +445,7 @@ class Drives:
         """What a restore needs to find and to be let at the drive again."""
         claim = next(claim for claim in self.claims if claim.id == owner)
         others = {other.id: claim_record(other) for other in (*self.claims, *self.beside) if other.id != owner}
-        return {
-            "kind": "drive",
-            "claim": claim_record(claim),
-            "beside": others,
-            "consent": list(self.access.consent),
-        }
+        return {"kind": "drive", "claim": claim_record(claim), "beside": others, "consent": list(self.access.consent)}
 
     @contextmanager
     def hold(self, tool: ModuleType, *, write: bool) -> Iterator[None]:

@@ -309,12 +309,10 @@ def _put_policy(
 MD = "mdadm"
 _TOOL_OF_DRIVER: Mapping[str, str] = {
     "aacraid": "arcconf",
-    "hpsa": "ssacli",
     "megaraid_sas": "storcli",
     "mpi3mr": "storcli2",
-    "mpt2sas": "sas3ircu",
-    "mpt3sas": "sas3ircu",
-    "smartpqi": "ssacli",
+    **dict.fromkeys(("mpt2sas", "mpt3sas"), "sas3ircu"),
+    **dict.fromkeys(("hpsa", "smartpqi"), "ssacli"),
 }
 
 
