@@ -85,8 +85,9 @@ _COUNTED = (
     ("command_timeouts_per_tb", "Command timeouts per TB", ("iotmo_cnt",)),
     ("link_errors_per_tb", "Link errors per TB", _LINK),
     ("fc_link_errors_per_tb", "FC link errors per TB", _FC_LINK),
+    ("iscsi_errors_per_tb", "iSCSI errors per TB", ("iscsi_digest_err", "iscsi_timeout_err")),
 )
-"""What the kernel counts of a launch's drives, and of the phys and FC ports that they are linked through."""
+"""What is counted of a launch's drives, and of phys, FC ports and iSCSI sessions that they are reached through."""
 
 
 def _counted(names: tuple[str, ...]) -> Callable[[Measured], Value]:

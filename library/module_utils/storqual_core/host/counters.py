@@ -92,6 +92,9 @@ ERROR_WORDS: Mapping[str, str] = {
     "invalid_tx_word_count": "invalid transmission words on the FC link",
     "invalid_crc_count": "frames with a wrong CRC on the FC link",
     "fcp_packet_aborts": "FCP commands that the FC port aborted",
+    "iscsi_digest_err": "digests of the iSCSI session that did not fit",
+    "iscsi_timeout_err": "timeouts of the iSCSI session",
+    "iscsi_eh_abort_cnt": "commands that the iSCSI session aborted",
 }
 """What each counter counts, in words."""
 

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Callable, Collection, Mapping, Sequence
 
-from ..guard.writes import DisksReading, end_line, read_disks, reading_of
+from ..guard.writes import DisksReading, end_line, reading_of
 from ..kit.errors import BadInputError, GuardRefusalError, StorqualError
 from ..kit.lock import BenchLock, hold_lock
 from ..kit.machine import Machine, boot_id
 from .batch_file import Batch
 from .requests import ProgramRequest, TrialRequest
+from .session_errors import read_counted_disks
 from .spool import Spool, Stream
 from .subject import TurnSubject
 
@@ -164,7 +165,7 @@ class TurnRunner(BatchRunner):
         batch: Batch,
         *,
         ready: Callable[[], None] = lambda: None,
-        ledger: Callable[..., DisksReading] = read_disks,
+        ledger: Callable[..., DisksReading] = read_counted_disks,
         machine: Machine | None = None,
     ) -> None:
         super().__init__(batch, ready=ready, ledger=ledger)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import platform
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Collection, Mapping, Sequence
 
-from ..guard.writes import DisksReading, read_disks
+from ..guard.writes import DisksReading
 from ..host.counters import CounterSnapshot, CycleCounter, Meter, adapter_vectors, ticks_are_measured, watch_idle
 from ..host.kernel_log import KernelLog
 from ..kit import command
@@ -40,6 +41,7 @@ from .launch import (
 from .precondition import Preconditioner
 from .readback import Looked, Readback
 from .sample import lost_sample, make_sample, report_log
+from .session_errors import errors_together, read_counted_disks, with_errors
 from .spool import Spool
 from .targets import BatchAim, HeldTargets, Resolver, Switcher, TargetDevice, hold_targets, is_gone, place_of
 
@@ -62,7 +64,7 @@ class LaunchRunner(BatchRunner):
         stopping: Callable[[], bool] = lambda: False,
         program: str = "fio",
         runner: Runner = command.run,
-        ledger: Callable[..., DisksReading] = read_disks,
+        ledger: Callable[..., DisksReading] = read_counted_disks,
         sysfs: str = "/sys",
     ) -> None:
         super().__init__(batch, ready=ready, ledger=ledger)
@@ -291,6 +293,7 @@ class LaunchRunner(BatchRunner):
 
         while True:
             empty_folder(folder)
+            counted = self._session_errors(launch)
             launched = run_fio(
                 ask.using(variants[number]),
                 targets,
@@ -303,6 +306,9 @@ class LaunchRunner(BatchRunner):
             )
             if self._stopping():
                 raise StopRequestedError
+            if counted:
+                before, after = launched.before, with_errors(launched.after, self._session_errors(launch))
+                launched = replace(launched, before=with_errors(before, counted), after=after)
             result = launched.result
             unable = is_unable(result) and not any(result.jobs_ios)
             if not unable or number + 1 >= len(variants):
@@ -316,6 +322,11 @@ class LaunchRunner(BatchRunner):
         used, primary = variants[number], variants[0]
         instead = f"instead of {primary.ioengine}, direct {primary.direct}"
         return launched, [f"declared fallback: engine {used.ioengine}, direct {used.direct} {instead}"]
+
+    def _session_errors(self, launch: LaunchTurn) -> Mapping[str, int]:
+        devices = (self._places[name].device for name in launch.drives)
+        disks = [device.name for device in devices if device is not None]
+        return errors_together(Machine(self._sysfs[: -len("/sys")]), self._runner, disks)
 
     def _judge(self, launch: LaunchTurn, launched: Launched) -> tuple[bool, str]:
         """Whether a drive of the launch is gone, and why it ended: that drive, else what fio's result says."""

@@ -217,20 +217,7 @@ def test_a_label_may_hold_blanks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("criterion", "said"),
-    [
-        (
-            'metric: iops, against: published, reference: "a6826a:iops.raed[2]", min: 90 %',
-            "did you mean 'iops.read'?",
-        ),
-        (
-            'metric: iops, against: published, reference: "a6826:iops.read[2]", min: 90 %',
-            "unknown published report 'a6826'",
-        ),
-        ('metric: iops, against: published, reference: "a6826a:throughput.read[2]", min: 90 %', "a figure of iops"),
-        ('metric: iops, against: published, reference: "a6826a:iops.read[2]", min: 5000', "percent of the published"),
-        ('metric: iops, against: published, reference: "a6826a:iops.read[2]"', "`min` or `max` in percent"),
-        ('metric: iops, against: absolute, reference: "a6826a:iops.read[2]", min: 90 %', "`against: published`"),
-    ],
+    json.loads(Path(__file__).with_name("reference_mistakes.json").read_text(encoding="utf-8")),
 )
 def test_what_cannot_be_meant_is_told_with_its_line(tmp_path: Path, criterion: str, said: str) -> None:
     with pytest.raises(BadInputError) as raised:

@@ -241,6 +241,8 @@ def test_counters_of_errors_are_told_by_terabyte_moved() -> None:
     value = value_of("link_errors_per_tb", error_invalid_dword_count=2, error_phy_reset_problem_count=1)
     assert value.value == pytest.approx(3 / (moved / 1e12))
     assert value_of("command_timeouts_per_tb", error_iotmo_cnt=1).value == pytest.approx(1e12 / moved)
+    sessions = value_of("iscsi_errors_per_tb", error_iscsi_digest_err=2, error_iscsi_timeout_err=3)
+    assert sessions.value == pytest.approx(5e12 / moved)
 
 
 def test_a_drive_without_a_counter_has_no_errors_per_terabyte() -> None:

@@ -200,24 +200,7 @@ def test_open_loop_arrivals_reach_fio(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("old", "new", "told"),
-    [
-        ("rw: randread,", "rw: randread, load: {to: 0s},", "to"),
-        ("rw: randread,", "rw: randread, load: {to: 8ms, of: most},", "mean, or a percentile"),
-        (
-            "rw: randread, factors: {bs",
-            "rw: randread, load: {to: 8ms}, factors: {iodepth: [1, 2], bs",
-            "the load of rand_read raises iodepth",
-        ),
-        ("rw: randread,", "rw: randread, arrivals: poisson,", "rate_iops"),
-        ("metric: iops, against", "metric: iops_at_cap, against", "needs a load"),
-        ("metric: iops, against: baseline,", "metric: iops, against: scaling,", "has no `over`"),
-        (
-            "metric: iops, against: baseline,",
-            "metric: iops, against: scaling, over: drives, linear_to: 4,",
-            "`linear_to` is 4, and the levels of drives are none",
-        ),
-        ("metric: iops, against: baseline,", "metric: iops, against: baseline, over: drives,", "`against: scaling`"),
-    ],
+    json.loads(Path(__file__).with_name("load_mistakes.json").read_text(encoding="utf-8")),
 )
 def test_what_makes_no_sense_is_told_with_its_line(tmp_path: Path, old: str, new: str, told: str) -> None:
     suite = SUITE.replace(old, new, 1)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the next release of a vendor's tool may print is read right, or refused, and never read wrong."""
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,31 +21,7 @@ pytestmark = pytest.mark.slow
 FIXTURES = Path(__file__).parent / "fixtures"
 RECORDED = Path(os.environ.get("STORQUAL_TRANSCRIPTS") or Path(__file__).parents[5] / "shared" / "transcripts")
 # the parsers whose answers are facts, by the folder of their outputs
-FACTS = {
-    "fwupd": ("parse_devices",),
-    "lsiutil": ("parse_ports", "parse_boards"),
-    "lspci": ("parse_verbose", "parse_records"),
-    "mvcli": ("parse_cards", "parse_drives", "parse_volumes"),
-    "qaucli": ("parse_instances", "parse_listing", "parse_parameters"),
-    "multipath": ("parse_maps", "parse_topology"),
-    "nvme": ("parse_list", "parse_smart_log", "parse_ocp_log", "parse_subsystems"),
-    "lsscsi": ("parse_devices", "parse_transports"),
-    "arcconf": ("parse_config", "parse_tasks"),
-    "hbacmd": ("parse_attributes",),
-    "mdadm": ("parse_detail", "parse_arrays"),
-    "sas3ircu": ("parse_display", "parse_list", "parse_status"),
-    "sasflash": ("parse_adapter", "parse_links", "parse_list_all"),
-    "sg3": ("parse_capacity",),
-    "sg_ses": ("parse_elements",),
-    "smartctl": ("parse_health", "parse_scan", "parse_health_text", "parse_scan_text"),
-    "ssacli": ("parse_controllers",),
-    "storcli": (
-        *("parse_adapters", "parse_drives", "parse_volumes", "parse_foreign", "parse_patrol_read"),
-        "parse_events",
-    ),
-    "storcli2": ("parse_adapters", "parse_drives", "parse_volumes"),
-    "targetcli": ("parse_tree",),
-}
+FACTS = json.loads(Path(__file__).with_name("fact_parsers.json").read_text(encoding="utf-8"))
 
 
 def texts() -> list[tuple[str, str, Path]]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A list belongs to its object however it is wrapped: members of a volume, devices of an array, facts of a drive."""
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass, replace
@@ -19,21 +20,7 @@ from tests.unit.storqual_core.tools.test_recordings import MET
 FIXTURES = Path(__file__).parent / "fixtures"
 SINGLE = Path(__file__).with_name("single_case")
 RECORDED = Path(os.environ.get("STORQUAL_TRANSCRIPTS") or Path(__file__).parents[5] / "shared" / "transcripts")
-PARSERS = {
-    "arcconf": ("parse_config",),
-    "dmidecode": ("parse_records",),
-    "hbacmd": ("parse_attributes",),
-    "lsiutil": ("parse_display",),
-    "lspci": ("parse_records", "parse_verbose"),
-    "lsscsi": ("parse_devices",),
-    "mdadm": ("parse_arrays", "parse_detail", "parse_details"),
-    "mvcli": ("parse_cards", "parse_drives", "parse_volumes"),
-    "qaucli": ("parse_instances", "parse_parameters"),
-    "sas3ircu": ("parse_display", "parse_status"),
-    "sasflash": ("parse_adapter",),
-    "sg3": ("parse_inquiry",),
-    "ssacli": ("parse_controllers",),
-}
+PARSERS = json.loads(Path(__file__).with_name("wrapped_parsers.json").read_text(encoding="utf-8"))
 """The parsers of texts for people, by tool: what stands in JSON, or in one line a row, is not wrapped."""
 
 

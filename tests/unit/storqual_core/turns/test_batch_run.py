@@ -7,15 +7,18 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from storqual_core.host.counters import CounterSnapshot
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import GuardRefusalError
 from storqual_core.kit.lock import LockedError, hold_lock, read_saved
 from storqual_core.kit.results import PartialError
+from storqual_core.turns import launch_runner
 from storqual_core.turns.batch_file import Batch, FileSystemAsk, SwitchStep
 from storqual_core.turns.batch_run import BatchOutcome
 from storqual_core.turns.fio_job import FioTarget
@@ -96,6 +99,23 @@ def test_a_block_becomes_one_sample_per_launch_with_its_evidence(bench: Bench) -
     data = base64.b64decode(artifacts[raw["path"]])
     assert raw == {"path": f"raw/{hashlib.sha256(data).hexdigest()}.json.gz", "sha256": raw["path"][4:68]}
     assert gzip.decompress(data).decode() == (bench.folder / "out").read_text(encoding="utf-8")
+
+
+def test_a_launch_has_what_its_iscsi_sessions_counted_meanwhile(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = iter(({"iscsi_digest_err": 17}, {"iscsi_digest_err": 20}, {}))
+    quiet = CounterSnapshot(0, 1, {}, None, None, None, None)
+    ran = launch_runner.run_fio
+    monkeypatch.setattr(launch_runner, "errors_together", lambda *_: next(counts))
+    monkeypatch.setattr(
+        launch_runner, "run_fio", lambda *given, **words: replace(ran(*given, **words), before=quiet, after=quiet)
+    )
+    block = bench.block(launch(0), launch(1))
+    bench.run(block)
+    first, second = spooled(block)
+    assert first["primitives"]["error_iscsi_digest_err"] == 3
+    assert "error_iscsi_digest_err" not in second["primitives"]
 
 
 def test_progress_says_where_the_block_is(bench: Bench) -> None:

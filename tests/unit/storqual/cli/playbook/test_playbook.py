@@ -104,22 +104,7 @@ def test_runs_are_made_in_the_folder_where_the_command_is_given(play: Play, tmp_
 
 @pytest.mark.parametrize(
     ("status", "events", "options", "code"),
-    [
-        (0, ("task", "end"), [], 0),
-        (1, ("task", "end"), [], 1),
-        (4, ("task", "end"), [], 4),
-        (250, ("task",), [], 2),
-        (8, ("task", "end"), [], 2),
-        # an option that ansible-playbook does not have, an inventory that it cannot read, a variable nobody knows
-        (2, (), [], 3),
-        (1, (), [], 3),
-        (3, (), [], 3),
-        # no bench
-        (1, (), ["--limit", "nobody"], 3),
-        (0, ("end",), [], 2),
-        # --syntax-check runs nothing
-        (0, (), ["--syntax-check"], 0),
-    ],
+    json.loads(Path(__file__).with_name("exit_codes.json").read_text(encoding="utf-8")),
 )
 def test_the_code_is_of_the_table_of_all_commands(
     status: int, events: Sequence[str], options: list[str], code: int, play: Play

@@ -124,21 +124,7 @@ def sentence(**counts: Mapping[str, int]) -> str:
 
 @pytest.mark.parametrize(
     ("samples", "suspect", "words"),
-    [
-        (
-            (0, 4),
-            (4, 0),
-            "no launch of the candidate counts as evidence, because all of them were disturbed (suspect)",
-        ),
-        (
-            (4, 0),
-            (0, 4),
-            "no launch of the baseline counts as evidence, because all of them were disturbed (suspect)",
-        ),
-        ((0, 0), (4, 4), "no launch counts as evidence, because all of them were disturbed (suspect)"),
-        ((1, 4), (3, 0), "the measurements neither prove nor rule out a loss"),
-        ((0, 4), (0, 0), "the measurements neither prove nor rule out a loss"),
-    ],
+    json.loads(Path(__file__).with_name("suspects.json").read_text(encoding="utf-8")),
 )
 def test_the_headline_of_a_run_without_evidence_says_so(
     samples: tuple[int, int], suspect: tuple[int, int], words: str
