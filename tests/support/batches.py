@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batch files for tests: launches written flat become turns with a request."""
 
+import json
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from storqual_core.turns.batch_file import SCHEMA
@@ -24,27 +26,7 @@ def launch_batch(launches: Iterable[Mapping[str, Any]], **fields: Any) -> dict[s
 DRIVE, OTHER = "0x5000c50000000001", "0x5000c50000000002"
 PCI = "0000:00:05.0"
 TAG = "00" * 8
-_TRIAL = {
-    "pair": "bus_reset.sym.1.1",
-    "fault": "bus_reset",
-    "way": "sg_reset_bus",
-    "load": {
-        "first": 4096,
-        "sectors": 8192,
-        "workers": 4,
-        "sizes": [1, 8],
-        "read_share": 0.2,
-        "through_share": 0.1,
-        "flush_every": 16,
-        "seed": 1,
-    },
-    "seed": 1,
-    "at_s": 1.0,
-    "away_s": 1.0,
-    "load_s": 5.0,
-    "expect": {"recovery": 30.0},
-    "number": 0,
-}
+_TRIAL = json.loads(Path(__file__).with_name("trial.json").read_text(encoding="utf-8"))
 _PROGRAM = {
     "program": "acme",
     "number": 1,

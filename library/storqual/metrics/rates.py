@@ -98,12 +98,21 @@ def _counted(names: tuple[str, ...]) -> Callable[[Measured], Value]:
     return function
 
 
+def _fairness(measured: Measured) -> Value:
+    """Jain's index of the I/Os of all paths, in percent: 100 where each has as many, 100/n where one of n has all."""
+    counts = [float(number) for number in measured.primitives["path_ios"].values()]
+    if not sum(counts):
+        raise UnavailableError("no path counted an I/O")
+    return Value(100 * sum(counts) ** 2 / (len(counts) * sum(number * number for number in counts)))
+
+
 def _all() -> Iterator[Metric]:
     for way in ("", "read", "write"):
         yield _iops(way)
     for unit, size in (("MB/s", MB), ("MiB/s", MIB)):
         for way in ("", "read", "write"):
             yield _throughput(way, unit, size)
+    yield Metric("path_fairness", "Fairness between paths", "%", "higher", ("path_ios",), "ratio", _fairness)
     needs: tuple[str, ...] = ("fio_errors", "read_bytes|write_bytes")
     yield Metric("io_errors_per_tb", "I/O errors per TB", "1/TB", "lower", needs, "count", _errors)
     for name, label, counters in _COUNTED:

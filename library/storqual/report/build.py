@@ -31,6 +31,7 @@ from storqual.report.parts.ledger import (
     coverage_of,
     error_counters_of,
     guard_of,
+    paths_of,
     unclassified_of,
     waivers_of,
 )
@@ -76,6 +77,7 @@ class Page:
     coverage: CoverageLedger | None = None
     guard: Guard | None = None
     errors: ErrorCounters | None = None
+    paths: tuple[Table, ...] = ()
     waivers: Table | None = None
     appendix: Appendix | None = None
     turns: tuple[Section, ...] = ()
@@ -191,10 +193,7 @@ class _Pages:
                 for row in self._criteria
                 if row.against == "check" and not (row.outcome in _QUIET and row.text("id") in in_sections)
             ),
-            key=lambda row: (
-                row.outcome in _QUIET,
-                row.name if row.text("source") == COUNTED else "",
-            ),
+            key=lambda row: (row.outcome in _QUIET, row.name if row.text("source") == COUNTED else ""),
         )
         left_out = sum(row.outcome not in _QUIET for row in self._criteria) - len(shown) if details else 0
         incidents = [moment for moment in self._moments if moment.serious and not moment.finding]
@@ -221,6 +220,7 @@ class _Pages:
             coverage=coverage_of(material),
             guard=guard_of(material),
             errors=error_counters_of(material),
+            paths=paths_of(material),
             waivers=waivers_of(self._criteria),
             appendix=appendix_of(material),
             turns=tuple(sections),

@@ -735,8 +735,7 @@ def scatter(
     box, x, y = _canvas(size, across, up, right=14)
     low, high = max(across.low, up.low), min(across.high, up.high)
     same = element(
-        "path",
-        {"class": "zero", "stroke": "#999", "fill": "none", "d": path([(x(low), y(low)), (x(high), y(high))])},
+        "path", {"class": "zero", "stroke": "#999", "fill": "none", "d": path([(x(low), y(low)), (x(high), y(high))])}
     )
     marks = [
         group(

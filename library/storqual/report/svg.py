@@ -98,13 +98,7 @@ def _line(points: Sequence[tuple[float, float]]) -> str:
     return start + "".join(command + value for command, value in parts)
 
 
-def drawing(
-    ident: str,
-    size: tuple[float, float],
-    title: str,
-    description: str,
-    children: Sequence[str],
-) -> Markup:
+def drawing(ident: str, size: tuple[float, float], title: str, description: str, children: Sequence[str]) -> Markup:
     """A whole picture of `size` units with a title and a description for those who cannot see it.
 
     `ident` is unique in the page: the title and description are found by it.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ from storqual_core.turns.launch import LoadStep
 PointKey = tuple[str, str, str]
 """Bench, adapter, point."""
 
-_POOLED = ("read_ios", "read_bins", "write_ios", "write_bins")
+PATH_COUNTS, _POOLED = ("path_ios", "path_bytes"), ("read_ios", "read_bins", "write_ios", "write_bins")
 
 
 @dataclass
@@ -36,8 +36,10 @@ class PointData:
 
     planned: PlannedPoint
     launches: dict[str, list[Launch]] = field(default_factory=lambda: defaultdict(list))
-    bins: dict[tuple[str, str], dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
+    bins: dict[tuple[str, str], Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
     """Latencies by arm and side (read, write): {ns: count}; empty where nobody asked for them."""
+    paths: dict[str, Counter[tuple[str, str]]] = field(default_factory=lambda: defaultdict(Counter))
+    """Of each path to a multipath device by arm: {(its ends, `path_ios` or `path_bytes`): count}, `("", "ns")`."""
     loads: dict[str, list[LoadStep]] = field(default_factory=lambda: defaultdict(list))
     """Steps of searches for a latency cap, by arm."""
     _pools: dict[str, tuple[str, SessionPool]] = field(default_factory=dict)
@@ -70,9 +72,11 @@ class PointData:
             with suppress(ValueError, TypeError, AttributeError):
                 bins = {int(ns): int(number) for ns, number in (sample.primitives.get(f"{side}_bins") or {}).items()}
                 if bins:
-                    total = self.bins[sample.arm, side]
-                    for ns, number in bins.items():
-                        total[ns] = total.get(ns, 0) + number
+                    self.bins[sample.arm, side].update(bins)
+        with suppress(KeyError, ValueError, TypeError, AttributeError):
+            every = [(name, *pair) for name in PATH_COUNTS for pair in sample.primitives[name].items()]
+            of_paths = {(ends, name): int(number) for name, ends, number in every}
+            self.paths[sample.arm].update({**of_paths, ("", "ns"): int(sample.primitives["wall_ns"])})
 
     def _pool(self, sample: Sample) -> SessionPool:
         """The pool of a launch that is too short for a percentile, with its bins in it."""

@@ -23,6 +23,7 @@ import platform
 import re
 import struct
 import time
+from collections import Counter
 from contextlib import suppress
 from operator import sub
 from pathlib import Path
@@ -31,7 +32,7 @@ from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence, Tuple
 
 from ..kit.machine import Machine
 from ..kit.quantities import is_whole
-from .fabric import statistics_files
+from .fabric import path_disks, statistics_files
 
 _PORT = re.compile(r"/port-\d+(?::\d+)+(?=/)")
 
@@ -288,6 +289,8 @@ class CounterSnapshot(NamedTuple):
     """Error counters of all disks and members together, by name; one that a disk of them lost is left out."""
     cycles: int | None = None
     """Cycles that all processors worked."""
+    paths: Mapping[str, DiskCounters] = MappingProxyType({})
+    """Paths to multipath devices among `disks`, each `DRIVE INITIATOR to TARGET`."""
 
 
 def parse_proc_stat(text: str) -> tuple[int, dict[str, int], int | None, int | None]:
@@ -399,6 +402,19 @@ def _summed(
     return sums
 
 
+def path_counts(before: CounterSnapshot | None, after: CounterSnapshot | None) -> dict[str, dict[str, int]]:
+    """I/Os and bytes of each path by its ends, those of all drives together; none where paths came or went."""
+    if before is None or after is None or not before.paths or before.paths.keys() != after.paths.keys():
+        return {}
+    counts: dict[str, Counter[str]] = {"path_ios": Counter(), "path_bytes": Counter()}
+    for name, now in after.paths.items():
+        change, ends = DiskCounters(*map(sub, now, before.paths[name])), name.partition(" ")[2]
+        counts["path_ios"][ends] += change.ios
+        counts["path_bytes"][ends] += 512 * (change.read_sectors + change.write_sectors)
+    backwards = any(number < 0 for each in counts.values() for number in each.values())
+    return {} if backwards else {name: dict(each) for name, each in counts.items()}
+
+
 def idle_window(before: CounterSnapshot, after: CounterSnapshot, *, tick_ns: int = TICK_NS) -> dict[str, int]:
     """What the idle bench does by itself, as `idle_*` primitives."""
     constant = ("idle_cpu_count", "idle_tick_ns", "idle_cpu_khz_before", "idle_cpu_khz_after")
@@ -436,6 +452,7 @@ class Meter:
         self._vectors: tuple[str, ...] = ()
         self._disks: dict[str, str] = {}
         self._members: dict[str, str] = {}
+        self._paths: dict[str, str] = {}
         self._errors: dict[str, list[str]] = {}
         self._error_files: dict[str, Mapping[str, Sequence[str]]] = {}
         self._machine = Machine(str(root))
@@ -453,6 +470,11 @@ class Meter:
         """Look at `disks` and `members` (id to the folder of a block device in sysfs), and at interrupt numbers."""
         self._disks = {name: str(folder / "stat") for name, folder in disks.items()}
         self._members = {name: str(folder / "stat") for name, folder in (members or {}).items()}
+        self._paths = {
+            f"{name} {ends}": self._machine.path(f"/sys/block/{disk}/stat")
+            for name, folder in disks.items()
+            for ends, disk in path_disks(self._machine, folder.name).items()
+        }
         self._errors = {}
         for folder in {**disks, **(members or {})}.values():
             for counter, files in self._files_of(folder.name).items():
@@ -495,6 +517,7 @@ class Meter:
             thermal_throttles=sum(hot) if hot else None,
             cpu_khz=sum(clocks) // len(clocks) if clocks else None,
             cycles=None if self._cycles is None else self._cycles.read(),
+            paths=self._counted(self._paths),
         )
 
     def _counted_errors(self) -> dict[str, int]:

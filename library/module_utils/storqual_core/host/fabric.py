@@ -243,16 +243,8 @@ def portal(connection: Mapping[str, Any]) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}" if address else ""
 
 
-_MANAGEMENT = 15
-"""Commands of a session that libiscsi keeps for its own requests (ISCSI_MGMT_CMDS_MAX)."""
+_MANAGEMENT = 15  # commands of a session that libiscsi keeps for itself (ISCSI_MGMT_CMDS_MAX)
 _SOFTWARE_ISCSI = ("iscsi_tcp", "ib_iser")
-
-
-def beside(machine: Machine, session: str) -> list[str]:
-    """The iSCSI sessions to the same portal of the same target, the one that is given among them."""
-    return [
-        name for name in machine.names(_SESSIONS) if session_ends(machine, name) == session_ends(machine, session)
-    ]
 
 
 def session_ends(machine: Machine, session: str) -> tuple[str, str]:
@@ -284,7 +276,8 @@ def login_values(machine: Machine, way: str) -> dict[str, int | str]:
         values.update({name: machine.text(f"{place}/{name}") for name in ("header_digest", "data_digest")})
         values["noop_out_interval"] = machine.number(f"{place}/recv_tmo")
         values["noop_out_timeout"] = machine.number(f"{place}/ping_tmo")
-        values["nr_sessions"] = len(beside(machine, way))
+        ends = session_ends(machine, way)
+        values["nr_sessions"] = sum(session_ends(machine, name) == ends for name in machine.names(_SESSIONS))
     return {name: value for name, value in values.items() if value not in (None, "")}
 
 
@@ -357,6 +350,16 @@ def path_words(path: Mapping[str, Any]) -> str:
     target = f"{path['target']} at {path['portal']}" if path["portal"] else path["target"]
     access = f", {path['access']}" if path["access"] else ""
     return f"{path['initiator']} to {target}, LUN {path['lun'] or 'not known'}{access}"
+
+
+def path_disks(machine: Machine, name: str) -> dict[str, str]:
+    """The disk of each path to a multipath device or NVMe namespace, by the path's ends; none without several."""
+    below = machine.names(f"/sys/block/{name}/slaves")
+    if below and not machine.text(f"/sys/block/{name}/dm/uuid").startswith("mpath-"):
+        return {}
+    paths = [path for disk in below or [name] for path in read_drive_paths(machine, disk)]
+    disks = {f"{path['initiator']} to {path['portal'] or path['target']}": str(path["device"]) for path in paths}
+    return disks if len(disks) > 1 else {}
 
 
 def fabric_of(machine: Machine, name: str) -> str:

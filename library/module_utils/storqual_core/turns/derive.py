@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Sequence
 
-from ..host.counters import CounterSnapshot, DiskCounters, differences, idle_window
+from ..host.counters import CounterSnapshot, DiskCounters, differences, idle_window, path_counts
 from .content import data_of
 from .fio_result import Find, FioResult, find_document, read_result
 
@@ -19,7 +19,7 @@ RECORD_SCHEMA = "storqual.launch/3"
 RECORD = "launch"
 """The type of a record among the evidence of a sample: `raw/<sha256>.launch.gz`."""
 _WAYS = ("read", "write", "trim")
-_DISKS = ("disks", "members")
+_DISKS = ("disks", "members", "paths")
 _LEAST_REST_MS = 500.0
 _MOST_INTERVALS = 1_000_000
 _UNCOUNTED: Mapping[str, Any] = {
@@ -134,6 +134,7 @@ def derive(
     results = [_result(run, texts, find) for run in record["runs"]]
     result, run = results[record["chosen"]], record["runs"][record["chosen"]]
     tick_ns = int(record["tick_ns"])
+    window = _snapshot(record["before"]), _snapshot(record["after"])
     series = series_of(result, record["iops_logs"], record["log_ms"])
     doubts, but_rates = _beside(record, series)
     return {
@@ -146,7 +147,8 @@ def derive(
             **result.primitives,
             "asked_runtime_ns": round(record["asked_s"] * 1e9),
             "fio_wall_ns": run["wall_ns"],
-            **counted_of(_snapshot(record["before"]), _snapshot(record["after"]), tick_ns),
+            **counted_of(*window, tick_ns),
+            **path_counts(*window),
             "overhead_ns": record["overhead_ns"],
             **(idle(record["idle"], tick_ns) if record["idle"] else {}),
             **arrived_of(record["arrivals_per_s"], result),
@@ -246,11 +248,7 @@ def _logged(logs: Sequence[str], interval_ms: int) -> _Logged:
 
 
 def per_second(
-    logs: Sequence[str],
-    *,
-    jobs_ios: Sequence[int],
-    runtime_ns: int,
-    interval_ms: int = 1000,
+    logs: Sequence[str], *, jobs_ios: Sequence[int], runtime_ns: int, interval_ms: int = 1000
 ) -> list[float]:
     """I/Os per second of every interval, in order; a stalled interval, which fio leaves out, is 0.
 

@@ -69,13 +69,7 @@ class EntryReader:
         return known[0] if known else ""
 
     def number(
-        self,
-        entry: Mapping[str, Any],
-        key: str,
-        *,
-        least: float,
-        default: float | None = None,
-        whole: bool = False,
+        self, entry: Mapping[str, Any], key: str, *, least: float, default: float | None = None, whole: bool = False
     ) -> float:
         """A finite number not below `least`."""
         value = entry.get(key, default)

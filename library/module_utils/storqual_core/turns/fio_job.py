@@ -73,11 +73,7 @@ def read_options(entry: object, bad: Callable[[str, object, str], None]) -> Mapp
     for name, value in entry.items():
         text = str(int(value)) if isinstance(value, bool) else str(value)
         if name not in PASSED:
-            bad(
-                f"options.{name}",
-                value,
-                "an option that cannot lead fio elsewhere (PASSED in fio_job.py)",
-            )
+            bad(f"options.{name}", value, "an option that cannot lead fio elsewhere (PASSED in fio_job.py)")
         elif name == "mem" and text not in _MEMORY:
             bad("options.mem", value, "one of " + ", ".join(sorted(_MEMORY)))
         elif not isinstance(value, (str, int, float)) or not _VALUE.match(text):

@@ -31,11 +31,7 @@ def environment_doubts(ask: FioAsk, targets: int, primitives: Mapping[str, Any])
     wall, runtime = primitives.get("wall_ns"), primitives.get("runtime_ns")
     if not wall or not runtime:
         return []
-    return [
-        *_other_programs(primitives),
-        *_other_ios(ask, targets, primitives, wall, runtime),
-        *_heat(primitives),
-    ]
+    return [*_other_programs(primitives), *_other_ios(ask, targets, primitives, wall, runtime), *_heat(primitives)]
 
 
 def _other_programs(primitives: Mapping[str, Any]) -> list[str]:

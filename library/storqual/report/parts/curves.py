@@ -238,14 +238,7 @@ def _panels(lines: Sequence[_Line]) -> list[tuple[str, list[_Line]]]:
 
 
 def _panel(
-    ident: str,
-    adapter: str,
-    title: str,
-    lines: Sequence[_Line],
-    x: str,
-    metric: Measure,
-    means: _Means,
-    scale: Scale,
+    ident: str, adapter: str, title: str, lines: Sequence[_Line], x: str, metric: Measure, means: _Means, scale: Scale
 ) -> DrawnChart | None:
     points = [point for line in lines for point in line.points]
     have = [means[p.planned.key, arm] for p in points for arm in ARMS if (p.planned.key, arm) in means]
@@ -270,13 +263,7 @@ def _panel(
 
 
 def _rows(
-    ident: str,
-    adapter: str,
-    points: Sequence[PointData],
-    x: str,
-    metric: Measure,
-    means: _Means,
-    scale: Scale,
+    ident: str, adapter: str, points: Sequence[PointData], x: str, metric: Measure, means: _Means, scale: Scale
 ) -> DrawnChart:
     """Points as rows under their level of x, in the plan's order below it."""
     ordered = sorted(points, key=lambda point: levels(point.planned)[x])

@@ -9,11 +9,12 @@ from typing import Any
 
 from storqual.base.figures import DASH, NONE, ShownNumber, count, percent, quantity, seconds
 from storqual.base.table import LinkedCell, Table
-from storqual.metrics.rates import TB
+from storqual.metrics.rates import MB, TB
 from storqual.report.criterion import JudgedCriterion, adapter_name
 from storqual.report.material import ARMS, Material
 from storqual.report.view import KeyValue
 from storqual.run import planned_session
+from storqual.run.measurements import PATH_COUNTS
 from storqual.statistics.counts import most_events
 from storqual_core.host.counters import ERROR_WORDS
 from storqual_core.host.kernel_log import UNCLASSIFIED
@@ -197,6 +198,34 @@ def error_counters_of(material: Material) -> ErrorCounters:
         table=Table("Error counters that moved while batches ran", heads, tuple(rows)),
         per_tb=_per_tb(material, arms),
         silent=tuple(_silent(material)),
+    )
+
+
+def paths_of(material: Material) -> tuple[Table, Table]:
+    """What each path to a LUN carried at each point, and each port that paths begin or end at; by arm."""
+    paths: list[tuple[ShownNumber | str, ...]] = []
+    ports: list[tuple[ShownNumber | str, ...]] = []
+    for key, data in material.points.items():
+        where = f"{adapter_name(list(material.run.benches), *key[:2])}: {key[2]}"
+        for arm in (each for each in ARMS if data.paths.get(each)):
+            counts, at = data.paths[arm], f"samples:paths:{'/'.join(key)}:{arm}"
+            seconds_of, listed = counts["", "ns"] / 1e9, list(dict.fromkeys(ends for ends, _ in counts if ends))
+            sides = [{ends: [ends] for ends in listed}, {}, {}]
+            for ends in listed:
+                for side, port in zip(sides[1:], ends.partition(" to ")[::2], strict=True):
+                    side.setdefault(port, []).append(ends)
+            for number, side in enumerate(sides):
+                rows = paths if number == 0 else ports
+                for name, through in side.items() if seconds_of and len(side) > 1 else ():
+                    ios, moved = (sum(counts[ends, what] for ends in through) for what in PATH_COUNTS)
+                    every = sum(counts[ends, PATH_COUNTS[0]] for ends in listed)
+                    rate = quantity(ios / seconds_of, "IOPS", f"{at}:{name}:iops")
+                    mb_s = quantity(moved / MB / seconds_of, "MB/s", f"{at}:{name}:mb_s")
+                    share = percent(100 * ios / every if every else None, f"{at}:{name}:share", signed=False)
+                    rows.append((where, arm.capitalize(), name, rate, mb_s, share))
+    heads = ("Point", "Arm", "Path", "IOPS", "Throughput", "Share of I/Os")
+    return Table("Paths", heads, tuple(paths)), Table(
+        "Ports of paths", (*heads[:2], "Port", *heads[3:]), tuple(ports)
     )
 
 

@@ -79,10 +79,7 @@ def _chart(point: PointData, ident: str, side: str, arms: Mapping[str, Mapping[i
     edges = _edges(*_reach(arms))
     shares = {arm: _shares(bins, edges) for arm, bins in arms.items()}
     distributions = [
-        Distribution(
-            arm,
-            tuple(Bin(*ends, share) for ends, share in zip(pairwise(edges), shares[arm], strict=True)),
-        )
+        Distribution(arm, tuple(Bin(*ends, share) for ends, share in zip(pairwise(edges), shares[arm], strict=True)))
         for arm in arms
     ]
     top = max(max(values) for values in shares.values())
@@ -204,11 +201,7 @@ def _slower(bins: Mapping[int, int]) -> list[tuple[float, float]]:
 
 
 def _table(
-    point: PointData,
-    title: str,
-    side: str,
-    edges: Sequence[float],
-    shares: Mapping[str, Sequence[float]],
+    point: PointData, title: str, side: str, edges: Sequence[float], shares: Mapping[str, Sequence[float]]
 ) -> Table:
     rows: list[tuple[ShownNumber | str, ...]] = []
     for number, (low, high) in enumerate(pairwise(edges)):

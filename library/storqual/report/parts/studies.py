@@ -219,10 +219,7 @@ def _ceiling(results: Findings) -> Iterator[Study]:
         "The ceiling is the least of slot, links of the ports in use, and the drives together; MB are 10\u2076 bytes."
     )
     yield _section(
-        "study-ceiling",
-        "Percent of the ceiling",
-        note,
-        tables=(Table("Percent of the ceiling", heads, tuple(rows)),),
+        "study-ceiling", "Percent of the ceiling", note, tables=(Table("Percent of the ceiling", heads, tuple(rows)),)
     )
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An inventory drafted from facts: readable, claims nothing, and device text is only text in it."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -68,20 +69,7 @@ ADAPTER = {
     "firmware": "",
     "link": {"speed": "", "width": None, "speed_max": "", "width_max": None},
 }
-DRIVE = {
-    "adapter": "0000:00:05.0",
-    "name": "sda",
-    "node": "/dev/sda",
-    "wwn": "",
-    "serial": "S1",
-    "vendor": "",
-    "model": "",
-    "revision": "",
-    "size": 512,
-    "rotation": None,
-    "port": 0,
-    "system": "",
-}
+DRIVE = json.loads(Path(__file__).with_name("drafted_drive.json").read_text(encoding="utf-8"))
 
 
 def bench(*drives: dict[str, Any], **adapter: Any) -> dict[str, Any]:

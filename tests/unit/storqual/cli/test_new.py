@@ -176,21 +176,7 @@ def test_what_an_installer_compiled_beside_the_templates_is_no_template(
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [
-        ("suite", "Streaming"),
-        ("suite", "../streaming"),
-        ("drop", ".."),
-        ("lab", "room 7"),
-        ("lab", ""),
-        ("lab", "7th"),
-        ("check", "cab-ling"),
-        ("check", "a" * 25),
-        ("tool", "__init__"),
-        ("tool", "class"),
-        ("fault", "read-ahead"),
-        ("suite", "x\n"),
-        ("suite", "caf\u00e9"),
-    ],
+    json.loads(Path(__file__).with_name("wrong_names.json").read_text(encoding="utf-8")),
 )
 def test_a_name_outside_of_the_alphabet_is_refused_in_one_line(
     kind: str, name: str, storqual: Storqual, tmp_path: Path

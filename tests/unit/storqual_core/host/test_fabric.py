@@ -8,10 +8,18 @@ from typing import Any
 import pytest
 
 from storqual_core.facts.bench_facts import read_facts
-from storqual_core.host.counters import Meter, read_error_counters
-from storqual_core.host.fabric import fabric_of, fc_bytes_per_second, portal, read_drive_paths, read_fc_port
+from storqual_core.host.counters import Meter, path_counts, read_error_counters
+from storqual_core.host.fabric import (
+    fabric_of,
+    fc_bytes_per_second,
+    path_disks,
+    portal,
+    read_drive_paths,
+    read_fc_port,
+)
 from storqual_core.host.identity import declared_address
 from storqual_core.host.sysfs import read_adapters, read_drives
+from storqual_core.turns import derive
 from tests.support.bench_tree import STATE
 from tests.support.fabric_tree import INITIATOR, LUN, TARGET, FabricTree, fc_bench
 
@@ -195,22 +203,7 @@ def test_half_a_tree_is_read_all_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("speed", "megabytes"),
-    [
-        # 8b/10b up to 8 Gbit: a tenth of the line rate
-        ("1 Gbit", 106.25),
-        ("2 Gbit", 212.5),
-        ("4 Gbit", 425),
-        ("8 Gbit", 850),
-        ("10 Gbit", 1250),
-        # 64b/66b from 16 Gbit: not 1402.5
-        ("16 Gbit", 1700),
-        ("32 Gbit", 3400),
-        ("64 Gbit", 6800),
-        ("unknown", None),
-        ("", None),
-        ("7 Gbit", None),
-        ("8 Gbit, 16 Gbit", None),
-    ],
+    json.loads(Path(__file__).with_name("fc_speeds.json").read_text(encoding="utf-8")),
 )
 def test_what_a_port_carries_follows_from_its_speed_and_its_line_code(speed: str, megabytes: float | None) -> None:
     carried = fc_bytes_per_second(speed)
@@ -230,3 +223,50 @@ def test_counters_of_the_fc_port_are_error_counters_of_its_drives_and_counted_on
     meter.aim({name: tree.root / "sys/block" / name for name in ("sda", "sdb")}, ())
     assert meter.snapshot().errors["link_failure_count"] == 2
     meter.close()
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> FabricTree:
+    """A LUN of two paths with dm-multipath on top, one of a single path, an NVMe namespace of two controllers."""
+    tree = FabricTree(tmp_path).fc_port().remote_port().session()
+    tree.lun("sda").lun("sdb", through="session1", hctl="3:0:0:0").lun("sdc", hctl="2:0:0:1", serial="APM2")
+    tree.stacked("dm-0", ["sda", "sdb"], title="mpatha", uuid="mpath-1")
+    tree.stacked("dm-1", ["sda", "sdb"], title="striped", uuid="LVM-1")
+    return tree.nvme_fabric(*(("tcp", f"traddr=192.0.2.{at},trsvcid=4420", "optimized") for at in (7, 8)))
+
+
+def test_the_disks_of_paths_are_named_by_their_ends(paths: FabricTree) -> None:
+    iscsi = "iqn.2004-01.org.example:bench to 192.0.2.1:3260"
+    assert path_disks(paths.machine, "dm-0") == {f"{INITIATOR} to {TARGET}": "sda", iscsi: "sdb"}
+    assert [path_disks(paths.machine, name) for name in ("dm-1", "sdc", "sda")] == [{}, {}, {}]
+    hidden = path_disks(paths.machine, "nvme0n1")
+    assert {name[-14:]: disk for name, disk in hidden.items()} == {
+        "192.0.2.7:4420": "nvme0c0n1",
+        "192.0.2.8:4420": "nvme0c1n1",
+    }
+
+
+def test_the_window_of_a_launch_has_what_each_path_carried(paths: FabricTree) -> None:
+    paths.write("/proc/stat", "cpu  1 0 1 40 0 0 0 0 0 0\ncpu0 1 0 1 40 0 0 0 0 0 0\nctxt 1\nbtime 1\nintr 1\n")
+    meter = Meter(Path(paths.machine.path("/")))
+    meter.aim({"lun": Path(paths.machine.path("/sys/block/dm-0"))}, [])
+    columns = "{} 0 {} 0 {} 0 {} 0 0 0 0"
+    paths.write("/sys/block/sda/stat", columns.format(10, 80, 5, 40))
+    paths.write("/sys/block/sdb/stat", columns.format(1, 8, 0, 0))
+    before = meter.snapshot()
+    paths.write("/sys/block/sda/stat", columns.format(40, 320, 5, 40))
+    meter.close()
+    after = meter.snapshot()
+    ends = f"{INITIATOR} to {TARGET}"
+    counts = path_counts(before, after)
+    assert (counts["path_ios"][ends], counts["path_bytes"][ends], sum(counts["path_ios"].values())) == (
+        30,
+        240 * 512,
+        30,
+    )
+    # a path that went back began anew, and one that went is no count of the others
+    assert path_counts(after, before) == {}
+    assert path_counts(before, after._replace(paths=dict(list(after.paths.items())[:1]))) == {}
+    kept = derive._snapshot(json.loads(json.dumps(derive.dump_snapshot(after))))
+    assert kept is not None
+    assert kept.paths == after.paths

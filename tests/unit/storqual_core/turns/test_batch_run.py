@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from storqual_core.host.counters import CounterSnapshot
+from storqual_core.host.counters import CounterSnapshot, DiskCounters
 from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import GuardRefusalError
 from storqual_core.kit.lock import LockedError, hold_lock, read_saved
@@ -101,11 +101,12 @@ def test_a_block_becomes_one_sample_per_launch_with_its_evidence(bench: Bench) -
     assert gzip.decompress(data).decode() == (bench.folder / "out").read_text(encoding="utf-8")
 
 
-def test_a_launch_has_what_its_iscsi_sessions_counted_meanwhile(
+def test_a_launch_has_what_its_sessions_and_paths_counted_meanwhile(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts = iter(({"iscsi_digest_err": 17}, {"iscsi_digest_err": 20}, {}))
-    quiet = CounterSnapshot(0, 1, {}, None, None, None, None)
+    still = {f"d0 {ends}": DiskCounters(5, 40, 5, 40, 0) for ends in ("a to b", "a to c")}
+    quiet = CounterSnapshot(0, 1, {}, None, None, None, None, paths=still)
     ran = launch_runner.run_fio
     monkeypatch.setattr(launch_runner, "errors_together", lambda *_: next(counts))
     monkeypatch.setattr(
@@ -115,6 +116,7 @@ def test_a_launch_has_what_its_iscsi_sessions_counted_meanwhile(
     bench.run(block)
     first, second = spooled(block)
     assert first["primitives"]["error_iscsi_digest_err"] == 3
+    assert first["primitives"]["path_bytes"] == {"a to b": 0, "a to c": 0}
     assert "error_iscsi_digest_err" not in second["primitives"]
 
 

@@ -3,6 +3,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from storqual.judge.verdict import judge_run
 from storqual.report import build_report
 from storqual.report.build import pages_of, render
 from storqual.report.material import Material, read_material
-from storqual.report.parts.ledger import error_counters_of
+from storqual.report.parts.ledger import error_counters_of, paths_of
 from storqual.run.events import FIRST_DIGEST
 from storqual.run.layout import dump_line, sha256_of
+from storqual.run.measurements import measurements
 from storqual.statistics.counts import most_events
 from tests.support.judged_reports import QUICK, judged
 from tests.support.make_run import make_run
@@ -196,3 +198,36 @@ def test_drives_that_were_not_steady_decide_nothing_unless_the_arms_alternated(
     settled = run_with(tmp_path / "settled", {**STEADY, "steady": True}, design=design, launches=launches)
     verdict = json.loads((settled / "verdict.json").read_text(encoding="utf-8"))
     assert {entry["outcome"] for entry in verdict["criteria"] if entry["required"]} == {"PASS"}
+
+
+def test_what_paths_and_their_ports_carried_is_told_by_arm(tmp_path: Path) -> None:
+    material = material_of(tmp_path)
+    samples = material.run.path / "samples.jsonl"
+    lines = [json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()]
+    key = (lines[0]["bench"], lines[0]["adapter"], lines[0]["point"])
+    ends = ("0x21 to 0x50", "0x22 to 0x50", "0x23 to 0x50")
+    for line in lines:
+        if (line["bench"], line["adapter"], line["point"]) == key and line["arm"] == "candidate":
+            wall = int(line["primitives"]["wall_ns"] / 1e9)
+            line["primitives"]["wall_ns"] = wall * 10**9
+            line["primitives"]["path_ios"] = dict(zip(ends, (300 * wall, 100 * wall, 0), strict=True))
+            line["primitives"]["path_bytes"] = dict(zip(ends, (3_000_000 * wall, 10**6 * wall, 0), strict=True))
+    samples.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    points = measurements(material.run, {}, ["path_fairness"], histograms=True).points
+    fair = points[key].values("candidate", "path_fairness")
+    assert fair == [pytest.approx(100 * 400**2 / (3 * (300**2 + 100**2)))] * len(fair)
+    paths, ports = paths_of(replace(material, points=points))
+    rows = [(str(row[1]), row[2], *(getattr(cell, "text", cell) for cell in row[3:])) for row in paths.rows]
+    assert [row[:2] for row in rows] == [("Candidate", name) for name in ends]
+    assert [re.sub(r"[^0-9.]", "", str(cell)) for cell in rows[0][2:]] == ["300", "3", "75"]
+    # the target's one port has all of it
+    assert [row[2] for row in ports.rows] == ["0x21", "0x22", "0x23"]
+    shares = [re.sub(r"[^0-9.]", "", row[5].text) for row in ports.rows]  # type: ignore[union-attr]
+    assert shares == ["75", "25", "0"]
+    page = render(dict(pages_of(replace(material, points=points)))["report.html"])
+    assert "Ports of paths" in page
+    assert "0x22 to 0x50" in page
+
+
+def test_a_run_without_several_paths_says_nothing_of_them(tmp_path: Path) -> None:
+    assert [table.rows for table in paths_of(material_of(tmp_path))] == [(), ()]
