@@ -53,9 +53,8 @@ class Sessions(Separate):
     def objections(self, target: str, wanted: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         """What cannot be set. Raises GuardRefusalError while a drive behind is used, ToolError without a record."""
         problems = [
-            f"no iSCSI session or NVMe controller of a fabric leads to it and shows {name}, {value} is declared"
-            for name, value in wanted.items()
-            if name not in now
+            f"no iSCSI session or NVMe controller of a fabric leads to it with {name}, {wanted[name]} is declared"
+            for name in sorted(wanted.keys() - now.keys())
         ]
         if problems or all(now[name] == value for name, value in wanted.items()):
             return problems
