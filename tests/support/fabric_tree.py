@@ -133,7 +133,7 @@ class FabricTree(BenchTree):
         )
         self.link(f"/sys/class/iscsi_session/session{number}", f"{place}/iscsi_session/session{number}")
         connection = f"{place}/connection{number}:0/iscsi_connection/connection{number}:0"
-        texts = {"address": address, "port": "3260", "header_digest": "None", "data_digest": "CRC32C"}
+        texts = {"address": address, "port": "3260", "header_digest": "0", "data_digest": "1"}
         self.text_files(connection, texts)
         self.link(f"/sys/class/iscsi_connection/connection{number}:0", connection)
         return self

@@ -212,6 +212,8 @@ _OF_CONNECTION = (
     "ping_tmo",
     "recv_tmo",
 )
+_DIGESTS = {"0": "None", "1": "CRC32C"}
+"""`ISCSI_PARAM_HDRDGST_EN` and `ISCSI_PARAM_DATADGST_EN`: whether it is on, and there is but one kind."""
 
 
 def read_iscsi_sessions(machine: Machine) -> list[dict[str, Any]]:
@@ -221,6 +223,7 @@ def read_iscsi_sessions(machine: Machine) -> list[dict[str, Any]]:
         session = _CONNECTION.match(name)
         if session:
             facts = {key: machine.text(f"{_CONNECTIONS}/{name}/{key}") for key in _OF_CONNECTION}
+            facts.update({key: _DIGESTS.get(facts[key], facts[key]) for key in ("header_digest", "data_digest")})
             connections.setdefault(f"session{session.group(1)}", []).append({"name": name, **facts})
     sessions = []
     for name in machine.names(_SESSIONS):
@@ -273,7 +276,8 @@ def login_values(machine: Machine, way: str) -> dict[str, int | str]:
             most = machine.number(f"/sys/class/scsi_host/{host.group(1)}/can_queue")
             values["cmds_max"] = None if most is None else most + _MANAGEMENT
         place = f"{_CONNECTIONS}/{way.replace('session', 'connection')}:0"
-        values.update({name: machine.text(f"{place}/{name}") for name in ("header_digest", "data_digest")})
+        for name in ("header_digest", "data_digest"):
+            values[name] = _DIGESTS.get(machine.text(f"{place}/{name}"))
         values["noop_out_interval"] = machine.number(f"{place}/recv_tmo")
         values["noop_out_timeout"] = machine.number(f"{place}/ping_tmo")
         ends = session_ends(machine, way)

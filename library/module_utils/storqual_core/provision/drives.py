@@ -438,8 +438,10 @@ def provision_sessions(request: DriveRequest, runner: Runner, machine: Machine, 
     claims = claims_for(request.adapters, declared, routes=True)
     subsystem = Sessions(runner, machine, request.state_dir)
     with lock_for(request.state_dir, request.run, "sessions of a fabric", check=request.check) as lock:
+        # nothing is held while it is asked who uses them: a drive that we hold is in use
         with access(claims, request.state_dir, request.run):
-            plans = [plan(subsystem, drive, drive, values) for drive, values in declared.items()]
+            pass
+        plans = [plan(subsystem, drive, drive, values) for drive, values in declared.items()]
         outcome = apply(subsystem, plans, save=saver(lock), also=lambda each: claim_memory(claims, each.owner))
         with access(claims, request.state_dir, request.run):
             return outcome.result()
