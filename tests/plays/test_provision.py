@@ -192,30 +192,27 @@ def test_redfish_without_a_management_controller_is_refused(tmp_path: Path) -> N
     assert "declare provision_bmc" in " ".join(played.output.split())
 
 
-def test_a_bench_is_power_cycled_by_its_management_controller(tmp_path: Path) -> None:
-    off = {"redfish_facts": {"system": {"entries": [[{"uri": "x"}, [{"PowerState": "Off"}]]]}}}
-    answers = {
-        "community.general.redfish_info": [off],
-        "community.general.redfish_command": [{"changed": True}],
-        "bench_reboot": [{}],
-    }
-    given = {"provision_restart": "power cycle", "provision_bmc": BMC}
-    played = play(tmp_path, "provision", given, answers, tasks_from="restart")
-    assert played.code == 0, played.output
-    commands = [asked["command"] for asked in played.asked("community.general.redfish_command")]
-    assert commands == ["PowerGracefulShutdown", "PowerOn"]
+IPMI = [{"ipmi": {"host": "a", "user": "b", "password": "c"}}]
 
 
-def test_a_power_cycle_is_made_by_what_the_inventory_names_and_waits_as_long_as_the_drop_says(tmp_path: Path) -> None:
-    given = {
-        "provision_restart": "power cycle",
-        "storqual_power": [{"ipmi": {"host": "a", "user": "b", "password": "c"}}],
-        "provision_declared": {"firmware": [{"answers_within": 600.0}, {"file": "x"}]},
-    }
+@pytest.mark.parametrize("given", [{"provision_bmc": BMC}, {"storqual_power": IPMI}])
+def test_a_power_cycle_is_made_by_what_the_bench_has_and_waits_as_long_as_the_drop_says(
+    tmp_path: Path, given: dict[str, Any]
+) -> None:
+    declared = {"firmware": [{"answers_within": 600.0}, {"file": "x"}]}
+    given = {"provision_restart": "power cycle", "provision_declared": declared, **given}
     played = play(tmp_path, "provision", given, {"bench_power": [{}], "bench_reboot": [{}]}, tasks_from="restart")
     assert played.asked("bench_power"), played.output
     (asked,) = played.asked("bench_power")
     assert (asked["switch"], float(asked["answers_within"])) == ("cycle", 600.0)
+
+
+def test_a_bench_without_a_way_to_its_power_is_cycled_by_a_person(tmp_path: Path) -> None:
+    given = {"provision_restart": "power cycle"}
+    played = play(tmp_path, "provision", given, {"bench_power": [{}], "bench_reboot": [{}]}, tasks_from="restart")
+    assert played.code != 0
+    assert not played.asked("bench_power")
+    assert "Disconnect its power" in " ".join(played.output.split())
 
 
 def test_an_unknown_variable_is_refused_before_anything(tmp_path: Path) -> None:
