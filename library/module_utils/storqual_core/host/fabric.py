@@ -199,21 +199,10 @@ _OF_SESSION = (
     "data_seq_in_order",
     "erl",
 )
-_OF_CONNECTION = (
-    "state",
-    "address",
-    "port",
-    "persistent_address",
-    "persistent_port",
-    "header_digest",
-    "data_digest",
-    "max_recv_dlength",
-    "max_xmit_dlength",
-    "ping_tmo",
-    "recv_tmo",
-)
-_DIGESTS = {"0": "None", "1": "CRC32C"}
-"""`ISCSI_PARAM_HDRDGST_EN` and `ISCSI_PARAM_DATADGST_EN`: whether it is on, and there is but one kind."""
+_ENDS = ("address", "port", "persistent_address", "persistent_port")
+# ISCSI_PARAM_HDRDGST_EN and ISCSI_PARAM_DATADGST_EN: whether it is on, and there is but one kind
+_DIGESTED, _DIGESTS = ("header_digest", "data_digest"), {"0": "None", "1": "CRC32C"}
+_OF_CONNECTION = ("state", *_ENDS, *_DIGESTED, "max_recv_dlength", "max_xmit_dlength", "ping_tmo", "recv_tmo")
 
 
 def read_iscsi_sessions(machine: Machine) -> list[dict[str, Any]]:
@@ -223,7 +212,7 @@ def read_iscsi_sessions(machine: Machine) -> list[dict[str, Any]]:
         session = _CONNECTION.match(name)
         if session:
             facts = {key: machine.text(f"{_CONNECTIONS}/{name}/{key}") for key in _OF_CONNECTION}
-            facts.update({key: _DIGESTS.get(facts[key], facts[key]) for key in ("header_digest", "data_digest")})
+            facts.update({key: _DIGESTS.get(facts[key], facts[key]) for key in _DIGESTED})
             connections.setdefault(f"session{session.group(1)}", []).append({"name": name, **facts})
     sessions = []
     for name in machine.names(_SESSIONS):
@@ -254,9 +243,8 @@ def session_ends(machine: Machine, session: str) -> tuple[str, str]:
     """Name of the target and portal of an iSCSI session, as open-iscsi keeps its record: before a redirection."""
     place = f"{_CONNECTIONS}/{session.replace('session', 'connection')}:0"
     kept = {key: machine.text(f"{place}/persistent_{key}") for key in ("address", "port")}
-    return machine.text(f"{_SESSIONS}/{session}/targetname"), portal(kept) or portal(
-        _first_connection(machine, session)
-    )
+    end = portal(kept) or portal(_first_connection(machine, session))
+    return machine.text(f"{_SESSIONS}/{session}/targetname"), end
 
 
 def login_values(machine: Machine, way: str) -> dict[str, int | str]:
@@ -276,8 +264,7 @@ def login_values(machine: Machine, way: str) -> dict[str, int | str]:
             most = machine.number(f"/sys/class/scsi_host/{host.group(1)}/can_queue")
             values["cmds_max"] = None if most is None else most + _MANAGEMENT
         place = f"{_CONNECTIONS}/{way.replace('session', 'connection')}:0"
-        for name in ("header_digest", "data_digest"):
-            values[name] = _DIGESTS.get(machine.text(f"{place}/{name}"))
+        values.update({name: _DIGESTS.get(machine.text(f"{place}/{name}")) for name in _DIGESTED})
         values["noop_out_interval"] = machine.number(f"{place}/recv_tmo")
         values["noop_out_timeout"] = machine.number(f"{place}/ping_tmo")
         ends = session_ends(machine, way)
@@ -426,8 +413,7 @@ def read_drive_paths(machine: Machine, name: str, hctl: str = "") -> list[dict[s
 def _first_connection(machine: Machine, session: str) -> Mapping[str, str]:
     """The leading connection: Linux has one in each session."""
     place = f"{_CONNECTIONS}/{session.replace('session', 'connection')}:0"
-    keys = ("address", "port", "persistent_address", "persistent_port")
-    return {key: machine.text(f"{place}/{key}") for key in keys}
+    return {key: machine.text(f"{place}/{key}") for key in _ENDS}
 
 
 def _path(

@@ -431,14 +431,13 @@ def _part_of(name: str) -> str:
 
 
 def provision_sessions(request: DriveRequest, runner: Runner, machine: Machine, access: Access) -> dict[str, Any]:
-    """Have sessions and controllers made anew where they are not as declared; as `provision_drives`."""
+    """Make sessions anew that are not as declared, as `provision_drives`; a drive that we hold would be in use."""
     declared = _chosen(replace(request, part=LOGIN))
     if not declared:
         return StepOutcome([], []).result()
     claims = claims_for(request.adapters, declared, routes=True)
     subsystem = Sessions(runner, machine, request.state_dir)
     with lock_for(request.state_dir, request.run, "sessions of a fabric", check=request.check) as lock:
-        # nothing is held while it is asked who uses them: a drive that we hold is in use
         with access(claims, request.state_dir, request.run):
             pass
         plans = [plan(subsystem, drive, drive, values) for drive, values in declared.items()]

@@ -16,9 +16,7 @@ from ..kit.errors import StorqualError
 from ..kit.machine import Machine, selected_word
 from ..tools import mokutil
 
-_MODPROBE = (
-    *("/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d", "/lib/modprobe.d", "/usr/lib/modprobe.d"),
-)
+_MODPROBE = tuple(f"{root}/modprobe.d" for root in ("/etc", "/run", "/usr/local/lib", "/lib", "/usr/lib"))
 _LOCKDOWN, _EFI = "/sys/kernel/security/lockdown", "/sys/firmware/efi"
 _PACKINGS = {".zst": "ZSTD", ".xz": "XZ", ".gz": "ZLIB"}
 # `... asymmetri ACME driver signing: 0b7a45: X509.rsa 2fc5 []`; the name is that of the certificate
