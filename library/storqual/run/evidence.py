@@ -62,9 +62,7 @@ def evidence_findings(run: Run, samples: SampleCheck | None = None) -> list[str]
         samples = measurements(run, {}, evidence=True).evidence
     findings = [*_chain(run)]
     if samples is not None:
-        findings += _batches(run, samples)
-    if samples is not None:
-        findings += samples.findings
+        findings += [*_batches(run, samples), *samples.findings]
         if samples.more:
             findings.append(f"{SAMPLES}: and {samples.more} more findings of this kind")
     return list(dict.fromkeys(findings))
@@ -295,8 +293,10 @@ def _batches(run: Run, samples: SampleCheck) -> Iterator[str]:
 
 
 def _of_no_session(run: Run) -> Iterator[str]:
-    """Batches that no session has: nobody would miss what they measured."""
+    """Batches that no session has: nobody would miss what they measured; sessions of another arm, or never begun."""
     sessions = {(session.bench, session.id): set(session.batches) for session in run.sessions}
+    arms = {(session.bench, session.id): ("", *session.arms) for session in run.sessions}
+    began: set[tuple[str | None, str]] = set()
     for event in run.events:
         batch, session = event.text("block"), event.text("session")
         if event.kind == "planned":
@@ -304,11 +304,17 @@ def _of_no_session(run: Run) -> Iterator[str]:
             yield from (f"{BATCHES}/{file}: is in no session" for file in event.fields["blocks"] if file not in files)
         elif event.kind == "block_planned":
             sessions.get((str(event.bench), session), set()).add(batch)
+        elif event.kind == "session_started":
+            began.add((event.bench, session))
+            if event.text("arm") not in arms.get((str(event.bench), planned_session(session)), ()):
+                yield f"{_at(event)}: a session {session} of the arm {event.text('arm') or 'unknown'} is not planned"
         elif event.kind == "block_started":
             # one that was lost is tried again in batches of its own
             own = sessions.get((str(event.bench), planned_session(session)))
             if own is None or (session == planned_session(session) and batch not in own):
                 yield f"{_at(event)}: starts {batch}, which is not planned in session {session}"
+            if (event.bench, session) not in began:
+                yield f"{_at(event)}: starts {batch}, and the session {session} was not started before it"
 
 
 def _beyond_plan(run: Run, batch: str, launched: Iterable[tuple[str, str, str]]) -> Iterator[str]:
@@ -322,8 +328,7 @@ def _beyond_plan(run: Run, batch: str, launched: Iterable[tuple[str, str, str]])
 
 
 def _file(run: Run, file: str, digest: str | None) -> Iterator[str]:
-    path = run.path / BATCHES / file
-    if not path.is_file():
+    if not (run.path / BATCHES / file).is_file():
         yield f"{BATCHES}/{file}: is missing"
     elif digest is not None and sha256_of(read_bytes(run.path, f"{BATCHES}/{file}")) != digest:
         yield f"{BATCHES}/{file}: was changed after it was planned"
@@ -378,8 +383,7 @@ def published_findings(run: Run) -> Iterator[str]:
     published = [event for event in run.events if event.kind == "published"]
     digests: dict[str, str] = dict(published[-1].fields["files"]) if published else {}
     for name, digest in digests.items():
-        path = run.path / name
-        if not path.is_file():
+        if not (run.path / name).is_file():
             yield f"{name}: is missing, although {EVENTS} says that it was published"
         elif file_digest(run.path, name) != digest:
             yield f"{name}: is not what was published"

@@ -369,6 +369,19 @@ def the_start_of_a_batch_is_taken_out_of_the_chain(run: Path, source: random.Ran
 
 
 @kind
+def a_session_was_not_started_or_in_the_other_arm(run: Path, source: random.Random) -> None:
+    with edited(run / "events.jsonl") as events:
+        started = source.choice([event for event in events if event["kind"] == "session_started"])
+        if source.random() < 0.5:
+            events.remove(started)
+        else:
+            sessions = json.loads((run / "run.json").read_bytes())["plan"]["sessions"]
+            arms = {session["id"]: session["arm"] for session in sessions}
+            started["arm"] = "baseline" if arms[started["session"]] == "candidate" else "candidate"
+    made_anew(run)
+
+
+@kind
 def the_chain_is_closed_over_less(run: Path, source: random.Random) -> None:
     events = lines_of(run / "events.jsonl")
     closed = next(event for event in events if event["kind"] == "closed")
