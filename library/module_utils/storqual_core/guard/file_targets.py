@@ -247,7 +247,9 @@ def make_file(claim: Claim, state_dir: str | os.PathLike[str]) -> bool:
     make_folder(folder)
     partial = folder / f".{Path(state.path).name}.partial"
     try:
-        descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        # what a killed program left goes; it may be another name of somebody's file, so it is not emptied
+        partial.unlink(missing_ok=True)
+        descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             os.posix_fallocate(descriptor, 0, claim.size)
             os.fsync(descriptor)

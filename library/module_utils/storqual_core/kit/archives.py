@@ -10,6 +10,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import re
 import subprocess
 import tempfile
 import threading
@@ -142,6 +143,7 @@ MAGICS = (b"070701", b"070702")
 _HEADER = 110
 _TRAILER = "TRAILER!!!"
 _FIELDS = 13
+_DIGITS = re.compile(b"[0-9a-fA-F]{104}")
 _MODE, _LINKS, _SIZE, _NAME_SIZE, _CHECK = 1, 4, 6, 11, 12
 _BLOCK = 512
 
@@ -192,10 +194,11 @@ def read_archive(image: bytes, place: int) -> tuple[list[Member], int]:
 
 
 def _read_member(image: bytes, place: int) -> tuple[Member, int]:
-    try:
-        fields = tuple(int(image[place + 6 + 8 * n : place + 14 + 8 * n], 16) for n in range(_FIELDS))
-    except ValueError as problem:
-        raise ToolError(f"the archive is broken at byte {place}") from problem
+    header = image[place + 6 : place + _HEADER]
+    # `int` alone would take signs and blanks, and a size below zero leads back to where the file began
+    if not _DIGITS.fullmatch(header):
+        raise ToolError(f"the archive is broken at byte {place}")
+    fields = tuple(int(header[8 * n : 8 * n + 8], 16) for n in range(_FIELDS))
     name_end = place + _HEADER + fields[_NAME_SIZE]
     begin = name_end + -name_end % 4
     end = begin + fields[_SIZE]

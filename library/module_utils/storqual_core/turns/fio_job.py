@@ -60,7 +60,8 @@ _MACHINE = "cpus_allowed cpus_allowed_policy numa_cpu_nodes numa_mem_policy mem 
 PASSED = frozenset(f"{_LOAD} {_RATE} {_DATA} {_MACHINE}".split())
 """The names of fio options that are passed on as they are."""
 
-_VALUE = re.compile(r"[^\x00-\x1f\x7f]{1,200}\Z")
+# a pattern in single quotes is the name of a file, which fio opens as root
+_VALUE = re.compile(r"[^\x00-\x1f\x7f']{1,200}\Z")
 _MEMORY = frozenset({"malloc", "shm", "shmhuge", "mmap", "mmapshared"})
 
 

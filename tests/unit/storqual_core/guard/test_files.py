@@ -389,3 +389,13 @@ def test_a_file_that_is_filled_between_the_looks_is_refused(tmp_path: Path, monk
         hold.hold([mine], purpose="write", state_dir=tmp_path),
     ):
         pytest.fail("given out")
+
+
+def test_what_has_the_name_of_an_unfinished_file_is_not_emptied(tmp_path: Path) -> None:
+    """It may be a further name of somebody's file."""
+    mine, other = claim(tmp_path), tmp_path / "other"
+    other.write_bytes(b"data")
+    file_targets.targets_folder(tmp_path).mkdir()
+    os.link(other, Path(mine.file).with_name(".drive0.partial"))
+    assert make_file(mine, tmp_path)
+    assert other.read_bytes() == b"data"

@@ -143,3 +143,11 @@ def test_an_archive_ends_at_its_trailer() -> None:
 def test_a_file_that_is_cut_short_is_a_sentence() -> None:
     with pytest.raises(ToolError, match="ends inside a file that begins at byte 0"):
         read_archive(compose([new_file("a", b"x" * 900)])[:300], 0)
+
+
+@pytest.mark.parametrize("size", [b"-0000001", b"+0000000", b" 0000000", b"0000_000"])
+def test_the_numbers_of_a_header_have_digits_only(size: bytes) -> None:
+    """A size below zero leads back to where the file began: the archive would never end."""
+    image = compose([new_file("a", b"")])
+    with pytest.raises(ToolError, match="broken at byte 0"):
+        read_archive(image[:54] + size + image[62:], 0)
