@@ -6,7 +6,8 @@ import binascii
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,7 +19,7 @@ from storqual.inputs.fields import Day, Loss, ManyOf, Name, Role, Text, written
 from storqual.inputs.find import beside_inventory
 from storqual.inputs.shape import Shape, did_you_mean, raise_all, shaped, shown, sound
 from storqual.inputs.yaml_file import Document, read_yaml
-from storqual_core.host.kernel_log import KINDS
+from storqual_core.host.kernel_log import KINDS, repetition_problem
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.quantities import format_percent
 
@@ -44,11 +45,14 @@ def _log_kinds(kinds: tuple[str, ...]) -> tuple[str, ...]:
     return kinds
 
 
+_LONGEST_REFERENCE = 100
+"""Characters of a reference that a gate compares: three repetitions without a bound take a moment on them."""
+
+
 def _expression(value: str) -> str:
-    try:
-        re.compile(value)
-    except re.error as problem:
-        raise ValueError(f"a regular expression such as [A-Z]+-[0-9]+ ({problem})") from None
+    problem = repetition_problem([value], _LONGEST_REFERENCE, _LONGEST_REFERENCE**3)
+    if problem:
+        raise ValueError(f"a regular expression such as [A-Z]+-[0-9]+ ({problem})")
     return value
 
 
@@ -123,8 +127,7 @@ def load_gate(path: Path) -> Gate:
 
 
 def read_gate(path: Path) -> tuple[Gate | None, list[str]]:
-    document = read_yaml(path)
-    return shaped(Gate, document)
+    return shaped(Gate, read_yaml(path))
 
 
 def load_waivers(path: Path, gate: Gate | None = None, today: date | None = None) -> tuple[Waiver, ...]:
@@ -168,7 +171,8 @@ def _refused(document: Document, waivers: Sequence[Waiver], gate: Gate, today: d
             yield wrong("max_loss", loss, f"at most {format_percent(rules.max_loss)}")
         if rules.owners and not any(fnmatchcase(waiver.owner, pattern) for pattern in rules.owners):
             yield wrong("owner", shown(waiver.owner), f"owners that match {' or '.join(rules.owners)}")
-        if rules.reference is not None and not re.fullmatch(rules.reference, waiver.reference):
+        fits = rules.reference is None or re.fullmatch(rules.reference, waiver.reference[: _LONGEST_REFERENCE + 1])
+        if not fits or (rules.reference is not None and len(waiver.reference) > _LONGEST_REFERENCE):
             yield wrong("reference", shown(waiver.reference), f"references that match {rules.reference}")
 
 
@@ -253,6 +257,10 @@ class PolicyRequirement(Shape):
         default=None, description="a run on emulated hardware or on files is no release"
     )
 
+    def fits(self, drop: str, suite: str, benches: Iterable[str]) -> bool:
+        named = fnmatchcase(drop, self.drop) and fnmatchcase(suite, self.suite)
+        return named and any(fnmatchcase(bench, self.bench) for bench in benches)
+
 
 class Trust(Shape):
     """The verifier's file: `keys` that count, and under `require` who must sign which runs."""
@@ -268,14 +276,17 @@ def load_trust(path: Path) -> Trust:
     """
     document = read_yaml(path)
     file, problems = shaped(Trust, document)
-    seen: dict[str, str] = {}
+    seen, people = dict[str, str](), dict[str, str]()
     for number, key in enumerate(file.keys if file is not None else ()):
         if key.id in seen:
-            keys = ("keys", number, "public")
-            problems.append(
-                document.about(keys, f"this is also the key of {seen[key.id]}; each key may be listed once")
-            )
+            sentence = f"this is also the key of {seen[key.id]}; each key may be listed once"
+            problems.append(document.about(("keys", number, "public"), sentence))
         seen.setdefault(key.id, key.name)
+        # two signatures are worth two only from two people
+        person = " ".join(unicodedata.normalize("NFKC", key.name).casefold().split())
+        if people.setdefault(person, key.name) != key.name:
+            sentence = f"this is {shown(people[person])} written otherwise; write a person's name in one way"
+            problems.append(document.about(("keys", number, "name"), sentence))
     raise_all(problems)
     if file is None:
         raise BadInputError([f"{path}: this file has no list of trusted keys under `keys`"])
@@ -295,7 +306,7 @@ def signature_warnings(
     if trust is None:
         return
     signers = (load_gate(gate).signatures if gate is not None else ()) or DEFAULT_ROLES
-    wanted = dict.fromkeys(role for rule in trust.require if _fits(rule, drop, suite, benches) for role in rule.roles)
+    wanted = dict.fromkeys(role for rule in trust.require if rule.fits(drop, suite, benches) for role in rule.roles)
     lacking = [role for role in wanted if role not in signers]
     if lacking:
         has = f"{gate} asks for" if gate is not None else "without a gate policy the run asks for"
@@ -328,8 +339,3 @@ def _trust(keys: Path) -> Trust | None:
         return sound(Trust, read_yaml(keys).data) if keys.is_file() else None
     except BadInputError:
         return None
-
-
-def _fits(rule: PolicyRequirement, drop: str, suite: str, benches: Sequence[str]) -> bool:
-    named = fnmatchcase(drop, rule.drop) and fnmatchcase(suite, rule.suite)
-    return named and any(fnmatchcase(bench, rule.bench) for bench in benches)

@@ -7,7 +7,6 @@ The terms are the verifier's: who must sign a run and what it must have been mea
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +52,12 @@ def terms_of(run: Run, trusted: Path, trust: Trust, require_roles: Sequence[str]
     can write a run can rewrite its gate. Raises BadInputError for a gate that cannot be read.
     """
     gate_roles = required_roles(run)
-    fitting = [requirement for requirement in trust.require if _fits(requirement, run)]
+    drop = run.arms["candidate"].drop
+    fitting = [requirement for requirement in trust.require if requirement.fits(drop, run.suite.name, run.benches)]
     policy_roles = dict.fromkeys(require_roles, OPTION)
     policy_roles |= {role: trusted.name for requirement in fitting for role in requirement.roles}
     problems = []
     if trust.require and not fitting:
-        drop = run.arms["candidate"].drop
         problems.append(f"{trusted.name}: nothing under `require` fits drop {drop}, suite {run.suite.name}")
     for by in dict.fromkeys(policy_roles.values()):
         lacking = [role for role, who in policy_roles.items() if who == by and role not in gate_roles]
@@ -96,14 +95,6 @@ def _own_policy(run: Run) -> str:
     gate_text = "no gate policy" if gate is None else "a gate policy without `signatures`"
     more = "for more, list roles under `signatures` in gate.yml beside the inventory"
     return f"the lab has {gate_text}, so one signature suffices; {more}"
-
-
-def _fits(requirement: PolicyRequirement, run: Run) -> bool:
-    return (
-        fnmatchcase(run.arms["candidate"].drop, requirement.drop)
-        and fnmatchcase(run.suite.name, requirement.suite)
-        and any(fnmatchcase(bench, requirement.bench) for bench in run.benches)
-    )
 
 
 def _hardware(run: Run, trusted: Path, fitting: Sequence[PolicyRequirement]) -> Iterator[str]:

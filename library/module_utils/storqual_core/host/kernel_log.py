@@ -63,6 +63,8 @@ _LONGEST = 400
 _MOST_TRIES = 1 << 17
 """Ways in which the repetitions between two `.*` of a bench's own rule may share a line of 2 KiB among them."""
 _UNBOUNDED = 1 << 12
+_MOST_COUNTED = 40
+"""Repetitions, and the power of two of ways, beyond which no more are counted."""
 
 
 @dataclass(frozen=True)
@@ -170,23 +172,46 @@ def cut_pattern(pattern: str) -> list[list[str]]:
     return alternatives
 
 
-def _tries(tree: Any, *, inside: bool = False) -> int:  # noqa: ANN401 - of a module without types
-    """In how many ways the repetitions of a parsed expression can share what they fit; 0 for one within another."""
+def repetition_problem(parts: Iterable[str], longest: int = _UNBOUNDED, most: int = _MOST_TRIES) -> str:
+    """Why regular expressions are none, or may take longer than a text of `longest` characters calls for.
+
+    Empty when none of them takes more than `most` ways to share a text among its repetitions.
+    """
+    try:
+        tries = [_tries(_parser.parse(part), longest) for part in parts]
+    except (re.error, RecursionError, OverflowError) as problem:
+        return str(problem)
+    if 0 in tries:
+        return "found a repetition within another one; write it without"
+    return "its repetitions can take too long; bound them, such as \\d{1,9}" if max(tries) > most else ""
+
+
+def _tries(tree: Any, longest: int, *, inside: bool = False) -> int:  # noqa: ANN401 - of a module without types
+    """In how many ways a parsed expression can share what it fits; 0 where a repetition can do so each time anew.
+
+    A repetition does so in as many ways as it has lengths, alternatives unless they begin with different letters.
+    """
     ways = 1
     for operation, argument in tree:
         name = str(operation)
         if name.endswith("REPEAT"):
             fewest, most, inner = argument
-            varies = fewest != most and most > 1
-            ways *= 0 if varies and inside else min(most, _UNBOUNDED) if varies else 1
-            ways *= _tries(inner, inside=inside or varies)
+            varies = fewest != most
+            ways *= 0 if varies and inside else max(2, min(most, longest)) if varies else 1
+            ways *= _tries(inner, longest, inside=inside or (varies and most > 1)) ** min(most, _MOST_COUNTED)
         elif name == "BRANCH":
-            counted = [_tries(branch, inside=inside) for branch in argument[1]]
-            ways *= max(counted) if all(counted) else 0
+            counted = [_tries(branch, longest, inside=inside) for branch in argument[1]]
+            firsts = [part[0] for part in argument[1] if len(part)]
+            begins = {chr(letter).casefold() for kind, letter in firsts if str(kind) == "LITERAL"}
+            apart = len(begins) == len(counted)
+            ways *= 0 if not all(counted) or (inside and not apart) else max(counted) if apart else sum(counted)
         elif name in {"SUBPATTERN", "ASSERT", "ASSERT_NOT"}:
-            ways *= _tries(argument[-1], inside=inside)
+            ways *= _tries(argument[-1], longest, inside=inside)
         elif name == "ATOMIC_GROUP":
-            ways *= _tries(argument, inside=inside)
+            ways *= _tries(argument, longest, inside=inside)
+        elif name == "GROUPREF_EXISTS":
+            ways = 0
+        ways = min(ways, 1 << _MOST_COUNTED)
     return ways
 
 
@@ -231,15 +256,13 @@ def _wrong(entry: Mapping[object, object]) -> list[str]:
     pattern = str(entry["pattern"])
     if len(pattern) > _LONGEST:
         return [*problems, f"pattern: found {len(pattern)} characters, expected at most {_LONGEST}"]
+    wrong = repetition_problem(chain.from_iterable(cut_pattern(pattern)))
+    if wrong:
+        return [*problems, f"pattern: {wrong}"]
     try:
         fits = LinePatterns([pattern]).fits(str(entry["example"]))
-        tries = [_tries(_parser.parse(part)) for parts in cut_pattern(pattern) for part in parts]
     except (re.error, RecursionError, OverflowError) as problem:
         return [*problems, f"pattern: {problem}"]
-    if 0 in tries:
-        problems.append("pattern: found a repetition within another one; write it without")
-    elif max(tries) > _MOST_TRIES:
-        problems.append("pattern: its repetitions can take too long; bound them, such as \\d{1,9}")
     return problems if fits else [*problems, "the example does not fit the pattern"]
 
 

@@ -41,7 +41,7 @@ _VERSIONS = {
 }
 _NO_VERSION = ("", "none", "n/a", "not present", "not available")
 _HEADING = re.compile(r"^\s*HBA Attributes for (\S+)\s*$", re.MULTILINE)
-_FAILED = re.compile(r"^\s*(?:error|.*\bfailed\b|.*\bnot supported\b|.*\binvalid\b|.*\bnot found\b).*$", re.I | re.M)
+_FAILED = re.compile(r"^(?:[ \t]*error|.*\b(?:failed|not supported|invalid|not found)\b).*$", re.I | re.M)
 
 
 def _wwn(text: str) -> str:

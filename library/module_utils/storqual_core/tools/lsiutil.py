@@ -145,7 +145,7 @@ _PLACES = {"interrupt_coalescing_timeout": (0x08, 0xFFFFFFFF), "interrupt_coales
 # the name may hold single blanks (`Scsi Port 0`)
 _PORT = re.compile(r"^\s*(\d+)\.\s+(\S+(?: \S+)*)\s{2,}(\S.*?)\s{2,}([0-9a-f]+)\s+([0-9a-f]{8})\s+(\d+)\s*$")
 # releases before 1.63 print each port as a line of its own, with its board below
-_OLD_PORT = re.compile(r"^\s*/proc/mpt/(\S+)\s+(.+?)\s+MPT (\d+)\s+Firmware ([0-9a-f]{8})\s+IOC \d+\s*$")
+_OLD_PORT = re.compile(r"^\s*/proc/mpt/(\S+)\s+(\S.*?)\sMPT (\d+)\s+Firmware ([0-9a-f]{8})\s+IOC \d+\s*$")
 _OLD_BOARD = re.compile(r"^\s*([0-9]{1,5})\s+([0-9]{1,5})\s+([0-9]{1,5})\s+([0-9]{1,5})\s{2,}(\S.*?)\s*$")
 _KNOWN = re.compile(r"^\s*(?:LSI Logic MPT Configuration Utility|\d+ MPT Ports? found|Port Name\b|Select a device)")
 _COUNTED = re.compile(r"^\s*([0-9]{1,9}) MPT Ports? found", re.MULTILINE)

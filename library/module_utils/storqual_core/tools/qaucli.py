@@ -64,7 +64,7 @@ _VERSIONS = {
 }
 # whose adapters these are
 _HOST = re.compile(r"^\s*Host [A-Z]\w+\s*:", re.IGNORECASE)
-_MODEL = re.compile(r"^HBA Model\s+(\S+)\s+\(SN\s+([^)]*?)\s*\)\s*:\s*$", re.IGNORECASE)
+_MODEL = re.compile(r"^HBA Model\s+(\S+)\s+\(SN\s([^)]*)\)\s*:\s*$", re.IGNORECASE)
 _TOTAL = re.compile(r"^\s*Total QLogic HBA(?:\(s\)|s)?\s*:\s*(\d+)\s*$", re.IGNORECASE)
 _NONE = re.compile(r"\bno\b.*\b(?:hba|adapter)", re.IGNORECASE)
 _PORT = re.compile(r"^\s*Port\s+(\d+)\s+WWPN\s+(\S+)\s+\(HBA instance\s+(\d+)\)\s*(.*?)\s*$")
@@ -94,7 +94,7 @@ def parse_listing(text: str) -> ToolFacts:
     for line in text.lstrip(BYTE_ORDER_MARK).splitlines():
         head, port = _MODEL.match(line), _PORT.match(line)
         if head:
-            model, serial = head.groups()
+            model, serial = map(str.strip, head.groups())
             models += 1
         elif _TOTAL.match(line):
             total = whole_number(line.rpartition(":")[2])

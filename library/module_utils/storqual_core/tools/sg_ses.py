@@ -23,7 +23,7 @@ from .sg3 import answer
 
 _TIMEOUT = 120.0
 _JOINED = re.compile(
-    r"^\s*(?P<name>.*?)\s*\[(?:(?P<type>\d{1,5}),(?P<index>-?\d{1,5})|(?P<overall>ov)?(?P<old>\d{1,5}))\]"
+    r"^(?P<name>.*?)\[(?:(?P<type>\d{1,5}),(?P<index>-?\d{1,5})|(?P<overall>ov)?(?P<old>\d{1,5}))\]"
     r"\s+Element type:\s*(?P<kind>\S.*)$",
     re.IGNORECASE,
 )
@@ -31,7 +31,7 @@ _JOINED_UNNAMED = re.compile(
     r"^\s*(?P<overall>Overall|Element) index (?P<old>\d{1,5})\s+Element type:\s*(?P<kind>\S.*)$", re.IGNORECASE
 )
 _TYPE = re.compile(
-    r"^\s*Element type:\s*(?P<kind>[^,\n]+?)\s*,\s*subenclosure id:\s*\d{1,5}(?:.*\[ti=(?P<type>\d{1,5})\])?",
+    r"^\s*Element type:(?P<kind>[^,\n]+),\s*subenclosure id:\s*\d{1,5}(?:.*\[ti=(?P<type>\d{1,5})\])?",
     re.IGNORECASE,
 )
 _DESCRIPTOR = re.compile(
@@ -41,7 +41,7 @@ _DESCRIPTOR = re.compile(
 )
 _ENCLOSURE = re.compile(r"enclosure logical identifier\s*\(hex\)\s*:\s*(?P<id>[0-9a-f]{16})\b", re.IGNORECASE)
 _PRODUCT = re.compile(
-    r"enclosure vendor:\s*(?P<vendor>.*?)\s*product:\s*(?P<model>.*?)\s*rev:\s*(?P<revision>\S*)", re.IGNORECASE
+    r"enclosure vendor:(?P<vendor>.*?)product:(?P<model>.*?)rev:\s*(?P<revision>\S*)", re.IGNORECASE
 )
 _COUNT = re.compile(r"number of possible elements:\s*(?P<count>\d{1,5})", re.IGNORECASE)
 _STATUSES = (
@@ -182,7 +182,7 @@ def _blocks(text: str) -> Iterator[tuple[_Head, str]]:
                 fields["kind"].strip(),
                 int(fields["type"] or types - 1),
                 -1 if overall else int(fields["index"] or fields["old"]),
-                fields.get("name") or "",
+                (fields.get("name") or "").strip(),
             )
             kind = ""
         elif of_type is not None:
@@ -268,7 +268,7 @@ def parse_configuration(text: str) -> tuple[Shelf, tuple[tuple[str, int], ...]]:
     if not types or len(counts) != len(types):
         raise ToolError(f"sg_ses printed no whole configuration of a shelf: {first_line(text)}")
     named, product = _ENCLOSURE.search(text), _PRODUCT.search(text)
-    vendor, model, revision = product.groups() if product else ("", "", "")
+    vendor, model, revision = map(str.strip, product.groups()) if product else ("", "", "")
     return Shelf(named.group("id").lower() if named else "", vendor, model, revision), counts
 
 

@@ -55,7 +55,7 @@ _VOLUME_LABELS = ("Logical Drive Label", "Unique Identifier", "Fault Tolerance",
 _TROUBLE = re.compile(r"(?:failed|degraded|failure|(?:temporarily|permanently) disabled|recharging)\b", re.IGNORECASE)
 # `CACHE STATUS PROBLEM DETECTED`, above the labels of a controller that calls itself OK
 PROBLEM = re.compile(r"\bproblem detected$", re.IGNORECASE)
-_MAKE = re.compile(r"\(Vendor ID (?P<vendor>[^,()]+), Model +(?P<model>[^()]+?) *\)", re.IGNORECASE)
+_MAKE = re.compile(r"\(Vendor ID (?P<vendor>[^,()]+), Model (?P<model>[^()]+)\)", re.IGNORECASE)
 _AT_PORT = re.compile(r" at Port (?P<port>\w+), Box (?P<box>\d+)\b", re.IGNORECASE)
 # an expander card is told without a port, and nothing but this
 _CARD_LABELS = {"devicenumber", "firmwareversion", "hardwarerevision", "wwid", "box", "vendorid", "model"}
@@ -350,7 +350,7 @@ def _enclosure(part: TreePart) -> EnclosureFacts:
     return EnclosureFacts(
         position=":".join(place.groups()) if place else f"{port}:{box}" if port and box else part.name,
         vendor=part.fields.get("Vendor ID") or (make.group("vendor") if make else ""),
-        model=part.fields.get("Model") or (make.group("model") if make else part.name),
+        model=part.fields.get("Model") or (make.group("model").strip() if make else part.name),
         slots=int(bays) if _BAYS.fullmatch(bays) else None,
         state=f"ssacli gives only part of where {part.name[:80]!r} is"
         if half

@@ -107,3 +107,12 @@ def test_any_bytes_are_a_key_or_a_value_error(data: bytes) -> None:
     elif not fields:
         with pytest.raises(ValueError, match="Ed25519"):
             key_blob(line)
+
+
+@pytest.mark.parametrize("other", ["pat lee", "Pat Lee ", "Pat  Lee", "\uff30at Lee"])
+def test_a_person_has_one_name(other: str, tmp_path: Path) -> None:
+    """Else two signatures of one person would be those of two."""
+    people = zip(("Pat Lee", other), ("technician", "release-manager"), (public(), public(1)), strict=True)
+    entries = "".join(f'- {{name: "{n}", role: {r}, public: "{p}", expires: 2027-12-31}}\n' for n, r, p in people)
+    with pytest.raises(BadInputError, match=r"keys.yml:3: this is 'Pat Lee' written otherwise"):
+        load_trust(write(tmp_path, f"keys:\n{entries}"))
