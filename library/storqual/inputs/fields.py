@@ -103,8 +103,6 @@ def _loss(value: object) -> object:
 
 
 def _date(value: object) -> object:
-    if isinstance(value, date):
-        return value
     try:
         return date.fromisoformat(str(value))
     except ValueError:
@@ -116,20 +114,21 @@ _SLOWEST = 100_000
 """Bytes per second; no slot and no link of a storage adapter is slower."""
 
 
-def _wwn(value: object) -> object:
+def _hexadecimal(value: object) -> object:
+    # YAML 1.1, as Ansible reads it, makes a number of an unquoted 0x…; nothing is lost by that
     value = as_written(value)
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        # YAML 1.1, as Ansible reads it, makes a number of an unquoted 0x…; nothing is lost by that
-        value = f"0x{value:016x}"
+    return f"0x{value:016x}" if isinstance(value, int) and not isinstance(value, bool) and value > 0 else value
+
+
+def _wwn(value: object) -> object:
+    value = _hexadecimal(value)
     if not isinstance(value, str):
         raise ValueError("a WWN such as 0x5000c50015ea71a0")  # noqa: TRY004 - as above
     return normal_wwn(value)
 
 
 def _port_name(value: object) -> object:
-    value = as_written(value)
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        value = f"0x{value:016x}"
+    value = _hexadecimal(value)
     if not isinstance(value, str) or not value.strip():
         raise ValueError("a WWPN such as 0x2100000e1e000001, an iSCSI name, or an address with its port")
     return port_name(value)
@@ -213,6 +212,8 @@ Duration = Annotated[float, BeforeValidator(_duration), written("duration", "500
 """Seconds; written `2s`, `500ms`, `5m` or as a number."""
 Percent = Annotated[float, BeforeValidator(_percent), written("percentage", "3%", type="string", pattern=_PERCENTAGE)]
 """A fraction; written with the sign: `3%`."""
+Alpha = Annotated[Percent, Field(gt=0, lt=0.5)]
+"""A probability of error: at one half an interval has no width, and beyond it its ends change places."""
 Loss = Annotated[float, BeforeValidator(_loss), written("percentage", "3%", type="string", pattern=_PERCENTAGE)]
 """A fraction that may be above one; written with the sign: `150%`."""
 Day = Annotated[date, BeforeValidator(_date), written("date", "2027-03-31", type=["string", "number"], pattern=_DAY)]
@@ -394,8 +395,8 @@ def limit_value(text: str, metric: str, unit: str | None = None) -> float:
     facts = metric_facts(metric)
     own = facts.unit if facts is not None else (unit or "")
     match = _NUMBER.match(text)
-    number = float(match.group(1)) if match is not None else math.nan
-    if match is None or not math.isfinite(number):
+    # also in the metric's unit: an infinite limit is none
+    number = convert(float(match[1]), (match[2] or unit or own).strip(), own) if match is not None else math.nan
+    if not math.isfinite(number):
         raise ValueError(f"a number in {own}" if own else "a number")
-    written = (match.group(2) or unit or own).strip()
-    return convert(number, written, own)
+    return number

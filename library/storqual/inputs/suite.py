@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Protocol, get_args
 
 from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema
 
-from storqual.inputs.fields import SIZE, Duration, ManyOf, Name, Percent, Size, Text, limit_value, written
+from storqual.inputs.fields import SIZE, Alpha, Duration, ManyOf, Name, Percent, Size, Text, limit_value, written
 from storqual.inputs.shape import Shape, did_you_mean
 from storqual.inputs.trials import IntegrityLoad, Program, Trial
 from storqual.inputs.yaml_file import as_written
@@ -320,7 +320,7 @@ class Criterion(Shape):
     margin: Percent | None = None
     indifference: Percent | None = None
     marginal: Percent | None = None
-    alpha: Percent | None = None
+    alpha: Alpha | None = None
     min: Limit | None = None
     max: Limit | None = None
     reference: Text | None = Field(default=None, description="a published figure such as a6826a:iops.read[2]")
@@ -385,7 +385,7 @@ class Profile(Shape):
     margin: Percent = 0.03
     indifference: Percent = 0.01
     marginal: Percent | None = None
-    alpha: Percent = 0.05
+    alpha: Alpha = 0.05
     noise: Percent | None = Field(default=None, description="expected spread of one launch, from history or a trial")
     precondition: Precondition | None = Field(
         default=None, description="what is done to the drives before the first launch"
@@ -558,7 +558,7 @@ def effective(criterion: Criterion, profile: Profile, kind: str) -> EffectiveCri
         id=criterion.name,
         metric=criterion.metric,
         against=criterion.against,
-        margin=_margin(criterion, profile),
+        margin=margin_of(criterion, profile),
         indifference=_below(criterion, profile),
         marginal=profile.marginal if criterion.marginal is None else criterion.marginal,
         alpha=profile.alpha if criterion.alpha is None else criterion.alpha,
@@ -572,7 +572,7 @@ def effective(criterion: Criterion, profile: Profile, kind: str) -> EffectiveCri
     )
 
 
-def _margin(criterion: Criterion, profile: Profile) -> float:
+def margin_of(criterion: Criterion, profile: Profile) -> float:
     """The margin; of a scaling criterion it is the tolerance for what is called linear."""
     if criterion.margin is not None:
         return criterion.margin

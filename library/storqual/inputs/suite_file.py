@@ -26,6 +26,7 @@ from storqual.inputs.suite import (
     Workload,
     applies,
     format_level,
+    margin_of,
 )
 from storqual.inputs.trials import trial_problems
 from storqual.inputs.yaml_file import Document, Keys, read_yaml
@@ -207,7 +208,7 @@ def _criterion_problems(suite: Suite, document: Document) -> Iterator[str]:
         if facts is None:
             yield document.about((*keys, "metric"), unknown("metric", criterion.metric, metric_names()))
             continue
-        yield from _limit_problems(criterion, facts, document, keys)
+        yield from _limit_problems(suite, criterion, facts, document, keys)
         yield from _answer_problems(suite, criterion, facts, document, keys)
 
 
@@ -234,7 +235,9 @@ def _reach_problems(suite: Suite, criterion: Criterion, document: Document, keys
                 yield document.about((*keys, "at", name), sentence)
 
 
-def _limit_problems(criterion: Criterion, facts: MetricFacts, document: Document, keys: Keys) -> Iterator[str]:
+def _limit_problems(
+    suite: Suite, criterion: Criterion, facts: MetricFacts, document: Document, keys: Keys
+) -> Iterator[str]:
     """Limits: there where they are needed, in a unit that fits."""
     if criterion.reference is not None:
         yield from _reference_problems(criterion, document, keys)
@@ -273,8 +276,8 @@ def _limit_problems(criterion: Criterion, facts: MetricFacts, document: Document
         sentence = f"{criterion.name} has no `source`; say where the figure was published"
         yield document.about(keys, sentence)
     yield from _scaling_problems(criterion, document, keys)
-    margin = criterion.margin
-    if margin is not None and criterion.indifference is not None and criterion.indifference >= margin:
+    margins = [margin_of(criterion, profile) for name, profile in suite.profiles.items() if criterion.is_asked(name)]
+    if criterion.indifference is not None and criterion.indifference >= min(margins, default=1.0):
         sentence = "the indifference zone is as wide as the margin; it must be smaller"
         yield document.about((*keys, "indifference"), sentence)
 

@@ -270,10 +270,7 @@ def _whole(text: str) -> Hashable:
     plain = text.replace("_", "")
     if len(text) > _LONGEST_NUMBER:
         return text
-    base = 10
-    for prefix, other in (("0x", 16), ("0o", 8), ("0b", 2)):
-        if plain.lstrip("+-").startswith(prefix):
-            base = other
+    base = {"0x": 16, "0o": 8, "0b": 2}.get(plain.lstrip("+-")[:2], 10)
     try:
         return WrittenInt(int(plain, base), text)
     except ValueError:
@@ -284,8 +281,7 @@ def _fraction(text: str) -> Hashable:
     """A number of YAML 1.2 with fraction, exponent, infinity or NaN; the text when it is too long to be one."""
     if len(text) > _LONGEST_NUMBER:
         return text
-    plain = text.replace("_", "").replace(".inf", "inf").replace(".Inf", "inf").replace(".INF", "inf")
-    plain = plain.replace(".nan", "nan").replace(".NaN", "nan").replace(".NAN", "nan")
+    plain = text.lower().replace("_", "").replace(".inf", "inf").replace(".nan", "nan")
     try:
         return WrittenFloat(float(plain), text)
     except ValueError:
