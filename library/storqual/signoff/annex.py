@@ -22,6 +22,7 @@ from storqual.signoff.signature import (
     public_line,
     read_payload,
     seal,
+    time_problem,
     validity_problem,
 )
 from storqual.signoff.statement import STATEMENT_TYPE
@@ -136,13 +137,10 @@ def _checked(path: Path, file: Path, manifest: bytes, keys: Mapping[str, Trusted
 
 def _problem(statement: Mapping[str, Any], note: Note, key: TrustedKey, moment: datetime) -> str:
     """Whether this person could say that, at that time."""
-    signed = datetime.fromisoformat(note.at)
     if statement["predicateType"] != PREDICATE_TYPE:
         return "it is a statement of another kind"
     if note.by != key.name:
         return f"it names {note.by}, but the key is that of {key.name}"
     if any(not attachment.path.startswith(f"{NOTES}/") for attachment in note.files):
         return "an attachment lies outside of the annex"
-    if signed.tzinfo is None or signed > moment:
-        return f"it says that it was signed at {note.at}, which is not before {moment.isoformat()}"
-    return validity_problem(key, signed.date())
+    return time_problem(key, note.at, moment)

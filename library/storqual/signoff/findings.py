@@ -310,7 +310,7 @@ class JudgedAgain:
         stored = read_judgement(self.run, path)
         judged_at = datetime.fromisoformat(str(stored["as_of"]))
         # midnight, so that everybody who signs on one day signs one judgement
-        moment = judged_at if judged_at.date() == day else datetime.combine(day, time.min, tzinfo=UTC)
+        moment = judged_at if judged_at.astimezone(UTC).date() == day else datetime.combine(day, time.min, tzinfo=UTC)
         return self.verdict(_waivers_of(self.run, path, stored), moment)
 
 

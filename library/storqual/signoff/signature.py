@@ -149,13 +149,22 @@ def _of_signer(statement: Mapping[str, Any], named: Named, key: TrustedKey, mome
         return f"{key.name} signed as {signer.role}, but is trusted as {', '.join(key.role)} only"
     if signer.name != key.name:
         return f"it names {signer.name}, but the key is that of {key.name}"
-    signed = datetime.fromisoformat(signer.signed_at)
+    return time_problem(key, signer.signed_at, moment)
+
+
+def time_problem(key: TrustedKey, signed_at: str, moment: datetime) -> str:
+    """Why what a key signed at that time (ISO 8601, by its owner's clock) does not count; empty when it does.
+
+    A key that has expired by `moment` may have signed at any time. Raises ValueError for a text that is no time.
+    """
+    signed = datetime.fromisoformat(signed_at)
     if signed.tzinfo is None or signed > moment:
-        return f"it says that it was signed at {signer.signed_at}, which is not before {moment.isoformat()}"
+        return f"it says that it was signed at {signed_at}, which is not before {moment.isoformat()}"
+    day = signed.astimezone(UTC).date()
     late = validity_problem(key, moment.date())
-    if late and not validity_problem(key, signed.date()):
+    if late and not validity_problem(key, day):
         return f"{late}; if it is known to have been signed before, verify with --as-of"
-    return validity_problem(key, signed.date()) or late
+    return validity_problem(key, day) or late
 
 
 def _of_run(statement: Mapping[str, Any], path: Path, *, digest: str, run: Run | None) -> str:

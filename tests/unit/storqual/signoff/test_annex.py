@@ -96,3 +96,12 @@ def test_the_page_of_the_annex_shows_the_notes(
     with pytest.raises(SystemExit):
         main(["verify", str(run), "--keys", str(keys), "--as-of", later])
     assert "Pat: <b>seen</b> (https://tracker.example.com/LAB-7)" in capsys.readouterr().out
+
+
+def test_a_note_of_a_key_that_has_expired_does_not_count(
+    run: Path, people: tuple[Person, Person], keys: Path
+) -> None:
+    """Whoever has the key can say any time; a signature of it counts no more either."""
+    noted(run, people[0], keys)
+    (note,) = verify_run(run, keys, as_of=datetime(2028, 1, 1, tzinfo=UTC)).notes
+    assert note.problem.startswith(f"the key of {people[0].name} expired on 2027-12-31; ")
