@@ -7,6 +7,7 @@ is not seen or could act is written out as an escape such as `\x1b`, so that a r
 
 import re
 import unicodedata
+from fnmatch import fnmatchcase
 
 # Default_Ignorable_Code_Point of DerivedCoreProperties.txt (Unicode 16.0; 15.0 has the same): drawn as nothing, also
 # those that have the category of a letter or a mark. What the last line has is drawn as a blank.
@@ -116,6 +117,11 @@ _QUOTES = ("Pi", "Pf")
 def xml_text(text: str) -> str:
     """`text` with only the characters that XML 1.0 can carry; `<`, `&` and quotes are left to the XML writer."""
     return _NOT_XML.sub(lambda match: _escape(match.group(0)), visible_text(text))
+
+
+def fits_name(name: str, pattern: str) -> bool:
+    """Whether a pattern of `*` and `?` means a name: brackets of a point or a check are no sets of letters."""
+    return name == pattern or fnmatchcase(name, pattern.replace("[", "[[]"))
 
 
 _TELLING = ("Kernel panic", "BUG:", "Oops", "panic")

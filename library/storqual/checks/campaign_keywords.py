@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from robot.api import SkipExecution, logger
 from robot.api.deco import keyword
 
-from storqual.base.text import plural, telling_line
+from storqual.base.text import fits_name, plural, telling_line
 from storqual.checks.seen import (
     AboutSubject,
     NotJudgedError,
@@ -434,7 +434,7 @@ def judge_points(
         if point.bench == bench
         and not point.skipped
         and fnmatchcase(point.adapter, adapter)
-        and any(_fits(name, workload) for name in (point.workload, point.point))
+        and any(fits_name(name, workload) for name in (point.workload, point.point))
     ]
     if not points:
         raise NotJudgedError(f"no planned point on {bench} is {workload!r} of adapter {adapter!r}")
@@ -444,8 +444,3 @@ def judge_points(
     looks = looks_of(run)
     judged = corrected(questions, confirm(questions, answer(questions, looks, {}), looks, {}))
     return zip(points, judged, strict=True)
-
-
-def _fits(name: str, pattern: str) -> bool:
-    """A point's name has brackets, which would be a set of letters to fnmatch."""
-    return name == pattern or fnmatchcase(name, pattern.replace("[", "[[]"))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Literal
 
+from storqual.base.text import fits_name
 from storqual.inputs.policy import DEFAULT_ROLES, Waiver, load_gate
 from storqual.judge.entry import VerdictEntry
 from storqual.run import Run
@@ -134,17 +135,11 @@ def _natural(name: str) -> list[tuple[int, int, str]]:
 
 
 def _covers(waiver: Waiver, entry: VerdictEntry) -> bool:
-    pairs = (
-        (waiver.criterion, entry.id),
-        (waiver.adapter, entry.adapter),
-        (waiver.bench, entry.bench),
-    )
-    if not all(fnmatch.fnmatchcase(str(name or ""), pattern) for pattern, name in pairs):
+    if not fnmatch.fnmatchcase(str(entry.adapter or ""), waiver.adapter):
         return False
-    # a point's name holds brackets, which a pattern would take for a set of letters
-    return waiver.point in ("*", entry.point) or fnmatch.fnmatchcase(
-        str(entry.point), waiver.point.replace("[", "[[]")
-    )
+    if not fnmatch.fnmatchcase(str(entry.bench or ""), waiver.bench):
+        return False
+    return fits_name(entry.id, waiver.criterion) and fits_name(str(entry.point), waiver.point)
 
 
 def required_roles(run: Run) -> tuple[str, ...]:

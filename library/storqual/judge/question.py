@@ -7,11 +7,11 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from storqual.base.text import fits_name
 from storqual.inputs.policy import Gate
 from storqual.inputs.product import criteria_at
 from storqual.inputs.suite import EffectiveCriterion, Suite
@@ -416,9 +416,9 @@ def optional_input(run: Run, name: str) -> Path | None:
 
 def required_by(policy: Gate, name: str) -> bool | None:
     """Whether the gate requires the criterion or check of that name; None where it says nothing."""
-    if any(fnmatchcase(name, pattern) for pattern in policy.required):
+    if any(fits_name(name, pattern) for pattern in policy.required):
         return True
-    if any(fnmatchcase(name, pattern) for pattern in policy.informative):
+    if any(fits_name(name, pattern) for pattern in policy.informative):
         return False
     return None
 

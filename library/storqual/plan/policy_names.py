@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from storqual.base.files import suites_folder
+from storqual.base.text import fits_name
 from storqual.inputs.inventory import Bench
 from storqual.inputs.policy import Gate, Waiver
 from storqual.inputs.shape import did_you_mean
@@ -46,7 +47,7 @@ class Names:
 
     def has_criterion(self, pattern: str) -> bool:
         """Whether a criterion or a check may have an id that matches; the ids of checks are known when they ran."""
-        if any(fnmatchcase(name, pattern) for name in self.criteria) or set(pattern) & set("*?[.:/"):
+        if any(fits_name(name, pattern) for name in self.criteria) or set(pattern) & set("*?[.:/"):
             return True
         return any(pattern in path.read_text(encoding="utf-8", errors="replace") for path in self.checks)
 

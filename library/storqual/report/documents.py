@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Documents of a release: test plan, requirements, customer summary, compatibility; one template for all."""
 
-import fnmatch
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 
 from storqual.base.figures import DASH, minute, percent, plain, seconds
 from storqual.base.table import Table
+from storqual.base.text import fits_name
 from storqual.history.past_runs import PastRun, read_past
 from storqual.inputs import load_suite
 from storqual.inputs.product import criteria_at
@@ -148,9 +148,7 @@ def _rows(
     declared = material.suite.requirements.get(name) if material.suite is not None else None
     text = declared.text if declared is not None else ""
     for pattern in patterns or ("",):
-        # a hand-written check's id may hold brackets, which a pattern would take for a set of letters
-        literal = pattern.replace("[", "[[]")
-        matching = [row for row in rows if pattern and fnmatch.fnmatchcase(row.text("id"), literal)]
+        matching = [row for row in rows if pattern and fits_name(row.text("id"), pattern)]
         judged = [row for row in matching if row.outcome != "SKIPPED"]
         if not judged:
             yield name, text, pattern or "not covered", "", "", "no result"

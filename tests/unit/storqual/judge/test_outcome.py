@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storqual.inputs.policy import Waiver
+from storqual.inputs.policy import Gate, Waiver
 from storqual.judge.entry import VerdictEntry
 from storqual.judge.outcome import apply_waivers, run_outcome
+from storqual.judge.question import required_by
 from storqual.kinds.kind import COUNTED
 
 
@@ -131,3 +132,10 @@ def test_a_loss_between_arms_or_adapters_is_held_to_max_loss(against: str, loss:
 def test_max_loss_covers_nothing_that_has_no_loss_in_percent(fields: dict[str, Any]) -> None:
     assert not accepts(1000.0, **fields)
     assert accepts(None, **fields)
+
+
+def test_brackets_are_part_of_the_id_of_a_check() -> None:
+    """A gate that requires `test_x.py::test_y[1]` means that check, and not `test_x.py::test_y1`."""
+    gate = Gate(required=("test_x.py::test_y[1]", "test_z.py::*"))
+    named = ("test_x.py::test_y[1]", "test_x.py::test_y1", "test_z.py::test_y[1]")
+    assert [required_by(gate, name) for name in named] == [True, None, True]
