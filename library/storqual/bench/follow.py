@@ -6,7 +6,6 @@ processor on answering questions while it measures, and a Python start-up a seco
 turns tell is fetched as it happens, because a power cut may take the bench's disk.
 """
 
-import json
 import posixpath
 import select
 import shlex
@@ -19,9 +18,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from storqual.base import child
+from storqual.base.files import parse_json
 from storqual.base.text import terminal_text
 from storqual.bench.lease import LOST, fence, lost
 from storqual.run import append_event, collect, iter_events, read_batch
+from storqual.run.files import LIMITS
+from storqual.run.layout import EVENTS
 from storqual.run.time_left import Left, TimeLeft
 from storqual_core.kit.errors import StorqualError
 
@@ -62,7 +64,7 @@ def stream(connection: "Connection", path: str, *, limit_s: float) -> Iterator[d
     while time.monotonic() < end:
         with connection.lasting(tail.command(follow=True)) as process:
             for data in _output(process, connection.greeting.encode(), end):
-                lines = [json.loads(line) for line in tail.take(data)] if data else [None]
+                lines = [spool_line(line) for line in tail.take(data)] if data else [None]
                 for line in lines:
                     yield line
                     if line is not None and line.get("kind") == "end":
@@ -162,21 +164,24 @@ class _Stillness:
         return self._clock() - self._since
 
 
+def spool_line(line: bytes) -> dict[str, Any]:
+    """A line that a bench tells. Raises StorqualError for one that is no JSON object."""
+    value = parse_json(line, LIMITS[EVENTS].values)
+    if not isinstance(value, dict):
+        raise StorqualError(f"the bench told {line[:80]!r}, expected a JSON object")
+    return value
+
+
 def _parse_progress(text: str) -> BatchProgress | None:
-    """The bench's progress file; None while there is none or it is being replaced."""
+    """The bench's progress file; None while there is none, it is being replaced, or it says what none does."""
     try:
-        body: Mapping[str, object] = json.loads(text)
-    except ValueError:
+        body: Mapping[str, object] = spool_line(text.encode())
+        index, of = (max(0, int(str(body.get(name, 0)))) for name in ("index", "of"))
+    except (StorqualError, ValueError):
         return None
-    iops, eta = body.get("iops_now"), body.get("eta_s")
-    return BatchProgress(
-        batch=str(body.get("block", "")),
-        index=int(str(body.get("index", 0))),
-        of=int(str(body.get("of", 0))),
-        point=str(body.get("point", "")),
-        iops_now=float(iops) if isinstance(iops, (int, float)) else None,
-        eta_s=float(eta) if isinstance(eta, (int, float)) else None,
-    )
+    now = (body.get(name) for name in ("iops_now", "eta_s"))
+    iops, eta = (float(value) if isinstance(value, (int, float)) else None for value in now)
+    return BatchProgress(str(body.get("block", "")), index, of, str(body.get("point", "")), iops, eta)
 
 
 def follow(
@@ -244,7 +249,7 @@ def follow(
         lines = tail.take(added.encode())
         if lines:
             samples += collect(b"".join(lines).decode())
-            last = json.loads(lines[-1])
+            last = spool_line(lines[-1])
             if last.get("kind") == "end":
                 return BatchEnd(str(last.get("outcome", "done")), str(last.get("message") or ""), samples)
         progress = _parse_progress(answer)
@@ -300,8 +305,9 @@ class Collector:
         of its kernel log.
         """
         lines = text.splitlines(keepends=True)
-        self._kept += [line for line in lines if json.loads(line).get("kind") != "sample"]
-        samples = [line for line in lines if json.loads(line).get("kind") == "sample"]
+        kinds = [spool_line(line.encode()).get("kind") for line in lines]
+        self._kept += [line for line, kind in zip(lines, kinds, strict=True) if kind != "sample"]
+        samples = [line for line, kind in zip(lines, kinds, strict=True) if kind == "sample"]
         first, rest = self._kept[:1], self._kept[1:]
         return collect(self._run, self._batch, "".join([*first, *samples, *rest])).new
 

@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from storqual.bench.follow import BatchPaths, BatchProgress, Stopped, UnreachableError, follow
+from storqual.bench.follow import (
+    BatchPaths,
+    BatchProgress,
+    Stopped,
+    UnreachableError,
+    _parse_progress,
+    follow,
+    spool_line,
+)
+from storqual_core.kit.errors import StorqualError
 
 PATHS = BatchPaths(
     program="/s/core.pyz", batch_file="/s/b.json", spool="/s/b.jsonl", progress="/s/progress.json", lock="/s/lock"
@@ -184,3 +193,10 @@ def test_a_block_that_cannot_go_on_is_collected_first() -> None:
     end, got, _ = run(bench)
     assert "".join(got) == START + SAMPLE
     assert (end.outcome, end.message) == ("died", "the bench was reset under this block")
+
+
+@pytest.mark.parametrize("text", ["[]", "7", '{"index": []}', '{"index": "x"}', '{"eta_s": NaN}', "[" * 5000])
+def test_progress_that_a_bench_makes_up_is_none(text: str) -> None:
+    assert _parse_progress(text) is None
+    with pytest.raises(StorqualError, match="expected a JSON object"):
+        spool_line(b"[]")
