@@ -17,20 +17,7 @@ pytestmark = pytest.mark.plays
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 # answers by the drive that is asked about, because benches are asked in parallel; WANT_JSON as in `stub`
-_STUB = """\
-#!/usr/bin/python
-# WANT_JSON
-import json, sys
-name, folder = {name!r}, {folder!r}
-asked = json.load(open(sys.argv[1]))
-drives = sorted(asked.get("declared", {{}}).get("drive", {{}}).get("settings", ()))
-with open(folder + "/calls.jsonl", "a") as log:
-    log.write(json.dumps([name, asked.get("_ansible_check_mode", False), drives, asked.get("only", [])]) + "\\n")
-table = json.load(open(folder + "/drift.json"))
-lines = [line for drive in drives for line in table.get(drive, [])]
-print(json.dumps({{"changed": bool(lines), "drift": lines, "settings": [], "kept": ""}}))
-sys.exit(0)
-"""
+_STUB = Path(__file__).with_suffix(".stub").read_text(encoding="utf-8")
 # a task that is skipped still needs its module
 _MODULES = sorted(path.stem for path in (REPOSITORY / "library" / "modules").glob("*.py"))
 

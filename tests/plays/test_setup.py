@@ -23,18 +23,7 @@ BIN = Path(sys.executable).parent
 RULES = REPOSITORY / "roles" / "bench_setup" / "files" / "storqual.sudoers"
 
 # Of sudo what matters here: as whom, which command, and that another command is refused.
-SUDO = """\
-#!{python}
-import json, os, sys
-argv, user = sys.argv[1:], "root"
-while argv and argv[0].startswith("-"):
-    option = argv.pop(0)
-    if option == "-u":
-        user = argv.pop(0)
-with open({log!r}, "a") as log:
-    log.write(json.dumps([user, argv]) + "\\n")
-os.execvp(argv[0], argv)
-"""
+SUDO = Path(__file__).with_suffix(".sudo").read_text(encoding="utf-8")
 
 
 def allowed(user: str, argv: list[str]) -> bool:

@@ -17,16 +17,7 @@ WORDS = [
     "netconsole.netconsole=+6665@10.0.3.15/eth1,6666@10.0.3.2/ff:ff:ff:ff:ff:ff",
     "bench.dies",
 ]
-DIES = """\
-[Unit]
-ConditionKernelCommandLine=bench.dies
-Before=ssh.service
-[Service]
-Type=oneshot
-ExecStart=/bin/sh -c 'echo N > /sys/class/tty/ttyS0/console; echo c > /proc/sysrq-trigger'
-[Install]
-WantedBy=multi-user.target
-"""
+DIES = Path(__file__).with_suffix(".dies").read_text(encoding="utf-8")
 """As without `console=` on its command line: from here on the kernel writes nothing to the serial line."""
 
 

@@ -21,15 +21,7 @@ from tests.support.simulated_campaign import Bench, KilledError, Rates, drive, p
 
 pytestmark = pytest.mark.slow
 
-SUITE = """\
-name: sequential
-workloads:
-  rand_read: {rw: randread, factors: {bs: [4k, 16k, 64k]}}
-criteria:
-  - {metric: iops, against: baseline}
-profiles:
-  quick: {cells: all, runtime: 5s, ramp: 1s, until: decided, pairs: 30, sessions: 8, launches: 2, margin: 3%}
-"""
+SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 KERNELS = {
     "baseline": {"driver": {"kernel": {"package": "linux-image-6.1.0-47-amd64"}}},
     "candidate": {"driver": {"kernel": {"package": "linux-image-6.12.0-1-amd64"}}},

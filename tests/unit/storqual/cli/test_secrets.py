@@ -16,25 +16,7 @@ pytestmark = pytest.mark.slow
 
 SECRET = "canary-" + "5d41402a"
 
-HOSTS = f"""\
-benches:
-  vars:
-    bmc_password: {SECRET}
-    ansible_become_password: {SECRET}
-  hosts:
-    bench01:
-      ansible_host: 192.0.2.1
-      ansible_password: {SECRET}
-      bmc: {{address: 192.0.2.2, user: root, password: {SECRET}}}
-      storqual_kind: hardware
-      storqual_power:
-        - ipmi: {{host: bmc01.lab, user: storqual, password: {SECRET}}}
-      storqual_adapters:
-        sas0:
-          model: SAS adapter
-          pci: "0000:05:00.0"
-          drives:
-"""
+HOSTS = Path(__file__).with_suffix(".hosts").read_text(encoding="utf-8").replace("{SECRET}", SECRET)
 DRIVE = '            - {{wwn: "0x5000c50015ea71a{0}", serial: S{0}, model: ST1, size: 1GiB, claim: true}}\n'
 
 

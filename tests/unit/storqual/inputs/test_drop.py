@@ -48,19 +48,7 @@ def test_an_empty_drop_is_a_drop(tmp_path: Path) -> None:
 
 
 def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
-    text = """\
-drvier: {kernel: {package: x}}
-drive:
-  WCE: 2
-  WCEE: 1
-  on: {adaptor: sym}
-nvram: 7
-firmware:
-  file: x.bin
-  sha256: abc
-  tool: storcli
-  activation: now
-"""
+    text = Path(__file__).with_suffix(".mistakes").read_text(encoding="utf-8")
     assert problems(tmp_path, text) == [
         (
             "x.yml:1: unknown key 'drvier' (did you mean 'driver'?); expected one of description, drive, "

@@ -12,14 +12,7 @@ from storqual_core.kit.errors import BadInputError
 
 CANARY = "canary-" + "7d793037"
 
-HEAD = """\
-benches:
-  hosts:
-    bench01:
-      storqual_kind: {kind}
-      storqual_adapters: {{sas0: {{model: HBA, pci: "0000:05:00.0", drives: []}}}}
-      storqual_power:
-"""
+HEAD = Path(__file__).with_suffix(".head").read_text(encoding="utf-8")
 
 
 def written(folder: Path, *lines: str, kind: str = "hardware") -> Bench:

@@ -411,16 +411,7 @@ def test_levels_of_a_profile_that_no_workload_has_are_told(tmp_path: Path) -> No
         plan(tmp_path, suite=SUITE.replace("drives_per_port: [2]", "drives_per_port: [2, 3]"))
 
 
-TEAM = """\
-name: team
-workloads:
-  cards: {rw: read, bs: 64k, factors: {adapters: [1, 2], drives_per_port: [2]}}
-  ports: {rw: read, bs: 64k, adapters: 2, factors: {ports: [1, 2, 3, 4], drives_per_port: [2]}}
-criteria:
-  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
-profiles:
-  quick: {cells: all, runtime: 2s, ramp: 500ms}
-"""
+TEAM = Path(__file__).with_suffix(".team").read_text(encoding="utf-8")
 
 
 def test_adapters_of_one_driver_work_as_a_team(tmp_path: Path) -> None:

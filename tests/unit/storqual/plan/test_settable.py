@@ -16,16 +16,7 @@ from storqual.plan import PlannedCampaign, make_plan
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_lab import INSTANT, KERNEL, OTHER, SMALL_SUITE, lab_hosts, make_lab
 
-SUITE = """\
-name: small
-workloads:
-  reads: {rw: read, factors: {bs: [4k]}}
-criteria:
-  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
-vary: {drive.WCE: [1, 0], drive.NCS: [1, 16], drive.RCD: [0, 1], drive.read_ahead_kb: [128, 1024]}
-profiles:
-  quick: {cells: all, runtime: 2s, ramp: 500ms, sessions: 4, launches: 2}
-"""
+SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 FREE = {"WCE": (1, True), "NCS": (20, True), "RCD": (0, True)}
 
 

@@ -21,16 +21,7 @@ from storqual_core.kit.errors import BadInputError
 from storqual_core.turns.batch_file import FileSystemAsk, parse_batch, part_bytes
 from tests.support.make_lab import lab_hosts, make_lab
 
-SUITE = """\
-name: volumes
-workloads:
-  on_volume: {rw: randwrite, target: volume, bs: 4k, factors: {iodepth: [1, 8]}}
-  on_drives: {rw: read, factors: {drives: [1, 2]}}
-criteria:
-  - {metric: iops, against: baseline}
-profiles:
-  quick: {cells: all, runtime: 2s, ramp: 500ms, sessions: 2, pairs: 2, margin: 8%}
-"""
+SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 HOSTS = lab_hosts({"sym": 6})
 DRIVES = [drive["wwn"] for drive in HOSTS["b1"]["storqual_adapters"]["sym"]["drives"]]
 
@@ -484,15 +475,7 @@ def test_what_the_inventory_does_not_say_is_not_guessed() -> None:
 
 
 MIB = 1 << 20
-FILES_SUITE = """\
-name: files
-workloads:
-  reads: {rw: read, factors: {bs: [4k, 8k, 64k], direct: [true, false], target: [raw, xfs, ext4]}}
-criteria:
-  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
-profiles:
-  quick: {cells: all, runtime: 2s, ramp: 500ms, pairs: 4, file: 24MiB}
-"""
+FILES_SUITE = Path(__file__).with_suffix(".files_suite").read_text(encoding="utf-8")
 
 
 def plan_files(folder: Path, suite: str = FILES_SUITE, **lab: Any) -> Any:
@@ -565,16 +548,7 @@ def test_a_file_system_needs_a_quarter_more_than_its_file_and_what_is_its_own() 
     assert part_bytes(1024 * MIB) == (1280 + 385) * MIB
 
 
-ON_VOLUMES = """\
-name: arrays
-workloads:
-  reads: {rw: read, bs: 64k, factors: {target: [raw, xfs]}}
-  of_volume: {rw: read, bs: 64k, factors: {direct: [true, false], target: [volume, xfs_on_volume]}}
-criteria:
-  - {id: errors, metric: io_errors_per_tb, against: absolute, max: 0}
-profiles:
-  quick: {cells: all, runtime: 2s, ramp: 500ms, launches: 2, file: 24MiB}
-"""
+ON_VOLUMES = Path(__file__).with_suffix(".on_volumes").read_text(encoding="utf-8")
 
 
 def on_volume(folder: Path, suite: str = ON_VOLUMES, *, level: int = 0, size: int = 1024 * MIB) -> Any:
