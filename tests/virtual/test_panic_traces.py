@@ -44,7 +44,7 @@ def relay(server: socket.socket) -> None:
                 line.connect(str(PLACES.serial))
                 seen = b""
                 while CRASH not in seen and (data := line.recv(4096)):
-                    seen = (seen + data)[-200:]
+                    seen = seen[-len(CRASH) :] + data
                     peer.sendall(data)
 
 
