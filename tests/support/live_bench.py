@@ -416,10 +416,12 @@ def make_trouble(trouble: str, child: subprocess.Popen[bytes], chance: random.Ra
     else:
         line, sign = HANGS[trouble]
         console = VirtualConsole(BenchPlaces.of(STATE))
-        mark = console.mark()
-        with suppress(AssertionError, subprocess.TimeoutExpired):
-            over_ssh(STATE, "gatebench", line, limit_s=30)
-        assert sign in console.text_since(mark)
+        mark, end = console.mark(), time.monotonic() + 180
+        # a bench that is busy with its fault may take no connection at first
+        while sign not in console.text_since(mark):
+            assert time.monotonic() < end
+            with suppress(AssertionError, subprocess.TimeoutExpired):
+                over_ssh(STATE, "gatebench", line, limit_s=30)
 
 
 def own_lab(folder: Path, inventory: Path, state: Path, **variables: object) -> Path:
