@@ -21,7 +21,7 @@ _DEVICE = re.compile(r' {2}Class Device = "(?P<name>[^"\n]+)"')
 _PATH = re.compile(r' {2}Class Device path = "(?P<path>/[^"\n]+)"')
 _VALUE = r'(?: "(?P<text>.*)"| <store method only>|(?:\s+[0-9a-f]{2})*)'
 _ATTRIBUTE = re.compile(rf" {{4}}(?P<behind> {{2}})?(?P<name>[\w.:-]+(?: path)?) *={_VALUE}", re.DOTALL)
-_SECRET = re.compile(r"(?:device/)?(?:username|password).*|.*secret")
+_SECRET = re.compile(r"(?:device/)?(?:username|passw).*|.*secret")
 Attributes = Dict[str, Optional[str]]
 """By name; None where nothing was printed, for what can only be written, and for what is secret or bytes."""
 

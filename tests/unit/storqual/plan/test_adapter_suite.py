@@ -44,7 +44,7 @@ def test_full_tells_interrupts_per_io_and_decides_nothing_by_them(metric: str) -
 
 def test_full_judges_errors_per_terabyte_of_every_counter_that_has_such_a_metric() -> None:
     counted = {name for name in METRICS if name.endswith("_per_tb")}
-    assert len(counted) == 5
+    assert len(counted) == 6
     assert counted == {one.metric for name in counted for one in criteria(name)}
 
 

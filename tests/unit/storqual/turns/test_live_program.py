@@ -105,8 +105,8 @@ def session(
 
 
 def made(path: Path, monkeypatch: pytest.MonkeyPatch, *streams: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Both sessions, two adapters each; the records."""
     for name, two in (("s01", streams[:2]), ("s02", streams[2:])):
+        append_event(path, "session_started", {"bench": "vbench", "session": name, "boot_id": FakeLink.boot})
         assert session(path, monkeypatch, name, FakeLink(*two)) == (True, [])
     append_event(path, "restored", {"bench": "vbench"})
     return [dict(one) for one in turns_of(read_run(path)).records]
