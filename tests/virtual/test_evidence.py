@@ -20,15 +20,7 @@ gate_bench = power_fixture(GATE, STATE)
 
 DRIVE = "/dev/disk/by-id/wwn-0x5000c50067b10000"
 READ = f"dd if={DRIVE} of=/dev/null bs=1M count=64 iflag=direct"
-SUITE = """\
-name: evidence
-workloads:
-  rand_read: {rw: randread, iodepth: 4, factors: {bs: [4k], drives: [1]}}
-criteria:
-  - {metric: iops, against: baseline, required: true}
-profiles:
-  quick: {cells: all, runtime: 2s, ramp: 300ms, idle: 0s, pairs: 6, margin: 50%, indifference: 20%}
-"""
+SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 
 
 def disturbed(folder: Path, disturbance: str) -> Finished:

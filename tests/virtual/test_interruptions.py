@@ -30,15 +30,7 @@ TROUBLES = ("kill", "disconnect", "disconnect", "reset", "reset")
 MOST_STARTS = 12
 PATIENCE_S = 1500
 
-SUITE = """\
-name: interrupted
-workloads:
-  rand_read: {rw: randread, iodepth: 4, factors: {bs: [4k], drives: [1]}}
-criteria:
-  - {metric: iops, against: baseline, required: true}
-profiles:
-  quick: {cells: all, runtime: 1s, ramp: 300ms, idle: 0s, pairs: 20, block: 45s, margin: 20%, indifference: 10%}
-"""
+SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 
 
 def stored(run: Path) -> list[str]:

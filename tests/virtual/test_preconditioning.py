@@ -18,15 +18,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 INVENTORY = REPOSITORY / "inventories" / "virtual"
 DROP = REPOSITORY / "tests" / "virtual" / "gate" / "drops" / "even.yml"
 BIN = Path(sys.executable).parent
-SUITE = """\
-name: conditioned
-workloads:
-  rand_read: {{rw: randread, bs: 4k, iodepth: 4, {workload} factors: {{drives: [1]}}}}
-criteria:
-  - {{metric: io_errors_per_tb, against: absolute, max: 0}}
-profiles:
-  quick: {{cells: all, runtime: 3s, ramp: 500ms, idle: 0s, {profile}}}
-"""
+SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module", autouse=True)

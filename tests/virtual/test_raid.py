@@ -159,15 +159,7 @@ def test_a_volume_of_somebody_else_is_never_taken_without_consent(bare: Bench) -
     assert bare.play("restore.yml").code == 0
 
 
-SUITE = """
-name: volumes
-workloads:
-  rand_write: {rw: randwrite, target: volume, bs: 4k, iodepth: 4}
-criteria:
-  - {metric: iops, against: baseline}
-profiles:
-  quick: {cells: all, runtime: 2s, ramp: 500ms, sessions: 2, launches: 2, margin: 50%, indifference: 10%}
-"""
+SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 
 
 def test_a_campaign_makes_the_volume_of_each_arm_measures_it_and_takes_it_away(bare: Bench, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from storqual_core.guard import hold
 from storqual_core.guard.claims import VolumeClaim
 from storqual_core.guard.rules import PURPOSES, decide
-from storqual_core.guard.signatures import STAMP, Content, objection
+from storqual_core.guard.signatures import STAMP, Content, FormatSignature, objection
 from storqual_core.guard.snapshot import GuardSnapshot, VolumeState, look
 from storqual_core.kit.errors import GuardRefusalError, StorqualError
 from tests.support.bench_tree import SIZE, STATE, BenchTree, claim
@@ -90,6 +90,21 @@ def test_a_volume_is_storquals_own_by_its_uuid_and_not_by_another_on_the_same_dr
     found = replace(snapshot, volumes={volume.id: state}, made={DRIVE: (made,)})
     refusals = [str(r) for r in decide([claim()], found, purpose="write", volumes=[volume]) if "volume" in str(r)]
     assert [reason in refusal for refusal in refusals] == ([True] if reason else [])
+
+
+@pytest.mark.parametrize(("made", "named"), [("aa:bb", True), ("aa:bb", False), ("cc:dd", True)])
+def test_only_a_member_of_our_own_volume_may_change_while_it_is_read(
+    snapshot: GuardSnapshot, made: str, named: bool
+) -> None:
+    own = VolumeClaim(id="/dev/md127", path="/dev/md127", uuid="aa:bb", members=(DRIVE,))
+    content = Content((FormatSignature("raid", "linux_raid_member", "aa:bb"),), "data", "foreign", unsteady=True)
+    state = VolumeState("md127", "/dev/md127", ("sda",), "", None)
+    found = replace(snapshot, volumes={own.id: state}, made={DRIVE: (made,)}, contents={DRIVE: content})
+    told = [str(each) for each in decide([claim()], found, purpose="write", volumes=[own] if named else [])]
+    unsteady = [text for text in told if "when it was read again" in text]
+    assert bool(unsteady) == (made != "aa:bb" or not named)
+    # a drive that reads otherwise each time is none to be erased
+    assert all("repair drive or path" in text for text in unsteady)
 
 
 def test_a_drive_is_opened_so_that_nobody_else_can_have_it(tree: BenchTree, monkeypatch: pytest.MonkeyPatch) -> None:
