@@ -143,8 +143,8 @@ def drive(  # noqa: PLR0912 - each thing that may go wrong is a branch
             if step.session.boot == "always":
                 bench.reset()
             perhaps_killed()
-            fields = {"bench": "b1", "session": step.session.id, "boot_id": bench.boot_id}
-            record(path, "session_started", fields)
+            session = {"session": step.session.id, "arm": step.session.arm, "boot_id": bench.boot_id}
+            record(path, "session_started", {"bench": "b1", **session})
             continue
         if not step.resume:
             append_event(path, "block_started", {"bench": "b1", "session": step.session, "block": step.batch})

@@ -157,7 +157,8 @@ def drive(
         if isinstance(step, Provision):
             provision()
             boot = here.connection.boot_id()
-            append_event(path, "session_started", {"bench": here.name, "session": name, "boot_id": boot})
+            told = {"bench": here.name, "session": name, "arm": step.session.arm, "boot_id": boot}
+            append_event(path, "session_started", told)
             begun.append(name)
         else:
             run_streamed(path, step.batch, here, say=print)

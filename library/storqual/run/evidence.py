@@ -295,7 +295,7 @@ def _batches(run: Run, samples: SampleCheck) -> Iterator[str]:
 def _of_no_session(run: Run) -> Iterator[str]:
     """Batches that no session has: nobody would miss what they measured; sessions of another arm, or never begun."""
     sessions = {(session.bench, session.id): set(session.batches) for session in run.sessions}
-    arms = {(session.bench, session.id): ("", *session.arms) for session in run.sessions}
+    arms = {(session.bench, session.id): session.arm for session in run.sessions}
     began: set[tuple[str | None, str]] = set()
     for event in run.events:
         batch, session = event.text("block"), event.text("session")
@@ -306,7 +306,7 @@ def _of_no_session(run: Run) -> Iterator[str]:
             sessions.get((str(event.bench), session), set()).add(batch)
         elif event.kind == "session_started":
             began.add((event.bench, session))
-            if event.text("arm") not in arms.get((str(event.bench), planned_session(session)), ()):
+            if event.text("arm") != arms.get((str(event.bench), planned_session(session))):
                 yield f"{_at(event)}: a session {session} of the arm {event.text('arm') or 'unknown'} is not planned"
         elif event.kind == "block_started":
             # one that was lost is tried again in batches of its own

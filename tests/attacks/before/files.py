@@ -372,8 +372,10 @@ def the_start_of_a_batch_is_taken_out_of_the_chain(run: Path, source: random.Ran
 def a_session_was_not_started_or_in_the_other_arm(run: Path, source: random.Random) -> None:
     with edited(run / "events.jsonl") as events:
         started = source.choice([event for event in events if event["kind"] == "session_started"])
-        if source.random() < 0.5:
+        if source.random() < 0.3:
             events.remove(started)
+        elif source.random() < 0.3:
+            del started["arm"]
         else:
             sessions = json.loads((run / "run.json").read_bytes())["plan"]["sessions"]
             arms = {session["id"]: session["arm"] for session in sessions}

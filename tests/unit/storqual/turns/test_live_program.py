@@ -105,9 +105,11 @@ def session(
 
 
 def made(path: Path, monkeypatch: pytest.MonkeyPatch, *streams: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    for name, two in (("s01", streams[:2]), ("s02", streams[2:])):
-        append_event(path, "session_started", {"bench": "vbench", "session": name, "boot_id": FakeLink.boot})
-        assert session(path, monkeypatch, name, FakeLink(*two)) == (True, [])
+    for number, planned in enumerate(read_run(path).plan.sessions):
+        started = {"bench": "vbench", "session": planned.id, "arm": planned.arm, "boot_id": FakeLink.boot}
+        append_event(path, "session_started", started)
+        own = FakeLink(*streams[2 * number : 2 * number + 2])
+        assert session(path, monkeypatch, planned.id, own) == (True, [])
     append_event(path, "restored", {"bench": "vbench"})
     return [dict(one) for one in turns_of(read_run(path)).records]
 
