@@ -3,7 +3,8 @@
 
 Its drives go and come back under other names, so nobody may use any drive behind it, and none is held meanwhile: the
 guard is asked before, and again when all are back. The records of open-iscsi keep it for the next boot, the kernel's
-own file for NVMe does not. Where a target does not take it, the former is back.
+own file for NVMe does not. A session that its target does not take has its former parameters again; those that were
+made anew before it keep the new ones until they are restored.
 """
 
 from __future__ import annotations
@@ -119,8 +120,11 @@ class Sessions(Separate):
         try:
             log_in(values)
         except ToolError as problem:
-            log_in(former)
-            raise ToolError(f"{problem}; the former parameters are in force again") from problem
+            try:
+                log_in(former)
+            except ToolError as again:
+                raise ToolError(f"{problem}; nor is it back with its former parameters: {again}") from problem
+            raise ToolError(f"{problem}; it has its former parameters again") from problem
 
     def _connect(self, words: Mapping[str, Any], way: str, values: Mapping[str, Any]) -> None:
         line = ",".join(f"{name}={value}" for name, value in {**words, **values}.items())

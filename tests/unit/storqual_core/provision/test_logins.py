@@ -48,7 +48,7 @@ class Bench:
         self.record = {"cmds_max": "128", "header_digest": "None", "data_digest": "None"}
         self.record.update(noop_out_interval="5", noop_out_timeout="5", nr_sessions="1")
         self.seen: list[str] = []
-        self.refused = ""
+        self.refused, self.held = "", False
         self.state = str(root / "state")
         self._log_in()
         self.seen.clear()
@@ -77,6 +77,8 @@ class Bench:
 
     def __call__(self, argv: Sequence[str], **_options: Any) -> Completed:
         words = list(argv)
+        # a drive that we hold is in use, and its session may not go
+        assert not self.held
         assert words[:7] == ["iscsiadm", "-m", "node", "-T", "iqn.2003-01.org.example:t1", "-p", "192.0.2.1:3260"]
         self.seen.append(" ".join(words[7:]))
         if words[7:9] == ["-o", "update"]:
@@ -90,7 +92,9 @@ class Bench:
     @contextmanager
     def access(self, claims: Sequence[Any], _state: str, _run: str) -> Iterator[dict[str, Any]]:
         self.seen.append(f"guard: {', '.join(claim.id for claim in claims)}")
+        self.held = True
         yield {claim.id: DriveTarget(claim.id, "sdb", "/dev/sdb") for claim in claims}
+        self.held = False
 
     def provision(self, drive: str = LUN, *, check: bool = False, **values: object) -> Any:
         claims = [{"wwn": LUN, "serial": "APM1"}, {"wwn": NVME, "serial": "NV1"}]
@@ -148,11 +152,17 @@ def test_what_the_target_does_not_take_leaves_the_former(
     bench: Bench, drive: str, values: dict[str, object], refused: str, former: str
 ) -> None:
     bench.refused = refused
-    with pytest.raises(PartialError, match="the former parameters are in force again"):
+    with pytest.raises(PartialError, match="it has its former parameters again"):
         bench.provision(drive, **values)
     # the last login, or the last line to the kernel
     given = dict(word.split("=", 1) for word in bench.seen[-1].split(",") if bench.seen[-1] != "--login")
     assert {**bench.record, **given}[next(iter(values))] == former
+
+
+def test_a_session_that_does_not_come_back_at_all_is_told_with_both_reasons(bench: Bench) -> None:
+    bench.refused = "header_digest=None"
+    with pytest.raises(PartialError, match="nor is it back with its former parameters"):
+        bench.provision(cmds_max=64)
 
 
 @pytest.mark.parametrize(
