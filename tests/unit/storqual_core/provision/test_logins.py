@@ -131,6 +131,9 @@ class Bench:
             if {f"{at}{name}={value}" for name, value in record.items() for at in ("", f"{portal} ")} & {
                 self.refused
             }:
+                if record["nr_sessions"] != "1":
+                    # of several, the first is there already
+                    self._log_in(portal)
                 return Completed(tuple(argv), 24, "", "login rejected: digests do not fit", 0.0)
             self._log_in(portal)
         return Completed(tuple(argv), 0, "", "", 0.0)
@@ -235,6 +238,15 @@ def test_what_the_target_does_not_take_leaves_the_former(
     # the last login, or the last line to the kernel
     given = dict(word.split("=", 1) for word in bench.seen[-1].split(",") if bench.seen[-1] != "--login")
     assert {**bench.record, **given}[next(iter(values))] == former
+
+
+def test_where_the_second_of_a_portals_sessions_is_refused_the_first_goes_again(bench: Bench) -> None:
+    bench.record["nr_sessions"] = "2"
+    bench.refused = "cmds_max=64"
+    with pytest.raises(PartialError, match="in force again for"):
+        bench.provision(cmds_max=64)
+    assert bench.seen[-2:] == ["--logout", "--login"]
+    assert bench.tree.machine.text(SHOWN["cmds_max"]) == str(128 - 15)
 
 
 @pytest.mark.parametrize(
