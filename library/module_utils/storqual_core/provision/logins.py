@@ -80,7 +80,7 @@ class Sessions(Separate):
             f"{way} was connected with a secret, which storqual does not read: connect it yourself"
             for way in ways
             if self._machine.text(f"{_CONTROLLERS}/{way}/dhchap_secret") not in ("", "none")
-            or self._machine.exists(f"{_CONTROLLERS}/{way}/tls_key")
+            or self._machine.text(f"{_CONTROLLERS}/{way}/tls_key")
         ]
         for ends in self._portals(ways):
             iscsiadm.read_record(self._runner, *ends)

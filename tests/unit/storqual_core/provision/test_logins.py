@@ -53,7 +53,8 @@ class Bench:
         self.tree.nvme_fabric(("tcp", "traddr=192.0.2.7,trsvcid=4420,src_addr=192.0.2.9", "optimized"))
         self.place = "/sys/devices/virtual/nvme-fabrics/ctl/nvme0"
         self.tree.text_files(self.place, {"sqsize": "127", "kato": "5", "subsysnqn": "nqn.2014-08.org.example:s1"})
-        self.tree.write(f"{self.place}/nvme0c0n1/queue/stable_writes", "0\n")
+        # before 6.12 a controller without TLS has this file too, and it is empty
+        self.tree.text_files(self.place, {"nvme0c0n1/queue/stable_writes": "0", "tls_key": ""})
         self.tree.write("/proc/cpuinfo", "processor : 0\nprocessor : 1\n")
         self.record = {"cmds_max": "128", "header_digest": "None", "data_digest": "None"}
         self.record.update(noop_out_interval="5", noop_out_timeout="5", nr_sessions="1")
@@ -285,8 +286,9 @@ def test_what_cannot_be_is_refused_before_anything_goes(
     assert not [line for line in bench.seen if "-o" in line or "log" in line or "transport" in line]
 
 
-def test_a_controller_with_a_secret_is_left_alone(bench: Bench) -> None:
-    bench.tree.write(f"{bench.place}/dhchap_secret", "DHHC-1:00:hidden:\n")
+@pytest.mark.parametrize(("file", "text"), [("dhchap_secret", "DHHC-1:00:hidden:"), ("tls_key", "1a2b3c4d")])
+def test_a_controller_with_a_secret_is_left_alone(bench: Bench, file: str, text: str) -> None:
+    bench.tree.text_files(bench.place, {file: text})
     with pytest.raises(ToolError, match="storqual does not read") as refused:
         bench.provision(NVME, queue_size=64)
     assert "hidden" not in str(refused.value)
