@@ -9,14 +9,7 @@ from tests.attacks.finished_run import GATE, SUITE
 from tests.support.make_lab import KERNEL, OTHER, lab_hosts
 from tests.support.simulated_campaign import Bench, Rates, drive, plan
 
-_OTHERS = """\
-loads: {mine: {region: 2MiB, workers: 4, sizes: [512], reads: 20%, write_through: 0%, flush_every: 1, time: 1s}}
-trials:
-  - {fault: device_reset, load: mine}
-  - {fault: power_cut, load: mine}
-programs:
-  conformance: {run: [a-test, "{sg}"], reads: tap}
-"""
+_OTHERS = Path(__file__).with_suffix(".others").read_text(encoding="utf-8")
 
 
 def mixed_run(folder: Path, *, loss: float = 0.0) -> Path:

@@ -9,6 +9,7 @@ firmware slots and takes no image; that it is refused before anything is sent is
 import hashlib
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,23 +21,9 @@ pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(3600)]
 REVISION = "/sys/module/scsi_debug/parameters/inq_rev"
 SIZE = 32768
 # what a flash could change on the bench: the drive's own word for its revision, and what storqual keeps
-LOOK = """
-disk=$(basename $(grep -l scsi_debug /sys/block/sd*/device/model | cut -d/ -f1-4))
-sg_inq /dev/$disk | grep revision
-sg_modes -R --page=0x8,0x0 /dev/$disk
-ls /var/lib/storqual 2>/dev/null | grep -v -e lock -e firmware || true
-cat /var/lib/storqual/firmware.json 2>/dev/null || true
-"""
+LOOK = Path(__file__).with_suffix(".look").read_text(encoding="utf-8")
 # the drive's own part: when the image begins to come in, it runs it
-PLAY = """
-setsid sh -c '
-    n=0
-    until grep -q wanted...{revision} /var/lib/storqual/firmware.json 2>/dev/null; do
-        n=$((n + 1)); [ $n -lt 1200 ] || exit; sleep 0.1
-    done
-    printf {revision} > {file}
-' </dev/null >/dev/null 2>&1 &
-"""
+PLAY = Path(__file__).with_suffix(".play").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -30,14 +30,7 @@ ELSEWHERE = (
 
 # Since 5.19 Linux takes no identifiers from the namespaces that QEMU emulates (NVME_QUIRK_BOGUS_NID), and without any
 # nobody can tell two apart. An id that is added at run time is found before the driver's own table with its quirks.
-IDENTIFIERS = """
-cd /sys/bus/pci/drivers/nvme
-echo 1b36 0010 ffffffff ffffffff 010802 ffffff 0 > new_id
-echo 0000:00:09.0 > unbind
-echo 0000:00:09.0 > bind
-for try in $(seq 100); do grep -qs eui. /sys/block/nvme*n2/wwid && break; sleep 0.2; done
-grep -q eui. /sys/block/nvme*n1/wwid /sys/block/nvme*n2/wwid && udevadm settle
-"""
+IDENTIFIERS = Path(__file__).with_suffix(".identifiers").read_text(encoding="utf-8")
 
 
 def playbook(name: str, *words: str) -> tuple[int, str]:

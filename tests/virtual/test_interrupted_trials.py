@@ -36,15 +36,7 @@ from tests.support.live_bench import (
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(7200)]
 gate_bench = power_fixture(GATE, STATE)
 
-SUITE = """\
-loads: {mine: {region: 1MiB, time: 1.5s}}
-trials:
-  - {fault: drive_unplug, load: mine}
-  - {fault: write_error, away: 0.5s, load: mine}
-  - {fault: slow_drive, load: mine}
-  - {fault: adapter_removal, load: mine}
-  - {fault: scheduler_change, away: 0.5s, load: mine}
-"""
+SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 TROUBLES = ("disconnect", "reset", "panic", "halt", "disconnect")
 NUMBER = int(os.environ.get("STORQUAL_TROUBLES", "4"))
 """How many hangs and cuts there are, of more trials than that; the campaign is killed once besides."""

@@ -2,6 +2,7 @@
 """Module options on the virtual bench: a driver loaded with them, its drives' queues, an option that takes a boot."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -9,13 +10,7 @@ from tests.support.live_bench import Bench, powered_bench
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(1800)]
 
-LOOK = """
-for depth in /sys/bus/pci/devices/0000:00:05.0/host*/target*/*:*:*:*/queue_depth; do
-    cat $depth
-done | tr '\\n' ' '; echo
-cat /etc/modprobe.d/zz-storqual.conf 2>/dev/null || echo no file
-cat /var/lib/storqual/saved.json 2>/dev/null || echo no memory
-"""
+LOOK = Path(__file__).with_suffix(".look").read_text(encoding="utf-8")
 DROP = "driver: {options: {sym53c8xx: {cmd_per_lun: 4}}}\n"
 THROTTLE = "nvram: {on: {adapter: sym}, execution_throttle: 4}\n"
 

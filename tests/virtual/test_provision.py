@@ -6,6 +6,7 @@ What the bench is like is asked of the bench itself, over SSH and with its own t
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -29,13 +30,7 @@ def caches(lines: list[str]) -> list[int]:
     return [int(bool(int(page[4:6], 16) & 4)) for page in pages]
 
 
-SETTINGS = """
-drive:
-  - {WCE: 0}
-  - on: {adapter: [fusion, mraid, vscsi]}
-    queue_depth: 4
-    scheduler: none
-"""
+SETTINGS = Path(__file__).with_suffix(".settings").read_text(encoding="utf-8")
 
 
 def test_check_mode_shows_the_drift_and_touches_nothing(bench: Bench) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from storqual.plan.bench_plan import BenchPlan
 from storqual_core.kit.settings import SETTINGS
 from storqual_core.provision.firmware.subject import FIRMWARE_TOOLS
-from storqual_core.provision.nvram import tool_of_driver
+from storqual_core.provision.nvram import TOOL_OF_DRIVER
 from storqual_core.tools import TOOLS
 
 _WRITE_CACHE = "WCE"
@@ -57,7 +57,7 @@ def _of_drops(plan: BenchPlan) -> Iterator[tuple[Sequence[str], str]]:
         for volume in spec["raid"]:
             yield _programs(volume["tool"]), f"the volumes of adapter {volume['adapter']}"
         for alias in spec["nvram"]:
-            tool = adapters[alias].tool or tool_of_driver(adapters[alias].driver or "")
+            tool = adapters[alias].tool or TOOL_OF_DRIVER.get(adapters[alias].driver or "", "")
             yield _programs(tool), f"the NVRAM of adapter {alias}"
         for image in spec["firmware"]:
             owners = " and ".join([*(image.get("adapters") or ()), *(image.get("drives") or ())])

@@ -213,9 +213,9 @@ def _lun_conditions(luns: Mapping[str, Sequence[_Facts]]) -> Iterator[str]:
 
 def _tools_of(driver: str) -> list[str]:
     """The vendors' tools that may know the adapters of a driver; of md the kernel has told."""
-    from ..provision.raid.layout import controller_tool  # noqa: PLC0415 - as above
+    from ..provision.raid.layout import CONTROLLER_TOOLS  # noqa: PLC0415 - as above
 
-    return [name for name in [controller_tool(driver)] if name]
+    return [CONTROLLER_TOOLS[driver]] if driver in CONTROLLER_TOOLS else []
 
 
 def read_conditions(facts: _Facts, addresses: Sequence[str], machine: Machine, runner: Runner) -> Conditions:

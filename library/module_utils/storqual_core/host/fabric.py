@@ -250,7 +250,8 @@ def session_ends(machine: Machine, session: str) -> tuple[str, str]:
 def login_values(machine: Machine, way: str) -> dict[str, int | str]:
     """What an iSCSI session (`session1`) or NVMe controller (`nvme0`) of a fabric was made with, by settings' names.
 
-    Counts, seconds, and digests as they were negotiated; what the kernel does not show is left out.
+    Counts, seconds, and digests as they were negotiated; what the kernel does not show is left out. Of NVMe/TCP these
+    are the digest of data alone, for which it keeps the pages of a write as they are (`stable_writes`, since 5.10).
     """
     values: dict[str, int | str | None] = {}
     if _NVME_CONTROLLER.match(way) and controller_driver(machine, way):
@@ -258,6 +259,10 @@ def login_values(machine: Machine, way: str) -> dict[str, int | str]:
         values["nr_io_queues"] = None if queues is None else queues - 1
         values["queue_size"] = None if last is None else last + 1
         values["keep_alive_tmo"] = machine.number(f"{_CONTROLLERS}/{way}/kato")
+        if controller_driver(machine, way) == "nvme_tcp":
+            spaces = [name for name in machine.names(f"{_CONTROLLERS}/{way}") if name.startswith("nvme")]
+            shown = {machine.text(f"{_CONTROLLERS}/{way}/{name}/queue/stable_writes") for name in spaces}
+            values["data_digest"] = _DIGESTS.get(" ".join(shown))
     elif way in machine.names(_SESSIONS):
         link = machine.link(f"{_SESSIONS}/{way}")
         if host_driver(machine, link) in _SOFTWARE_ISCSI and (host := _HOST.search(link)):

@@ -93,7 +93,8 @@ def functions_reached(machine: Machine, pci: str, scope: str) -> list[str]:
     if scope == "link":
         return beside_on_link(machine, pci)
     if scope == "slot":
-        inside = {name for slot in machine.names(_SLOTS) for name in _with(pci, functions_in_slot(machine, slot))}
+        slots = (functions_in_slot(machine, slot) for slot in machine.names(_SLOTS))
+        inside = {name for functions in slots if pci in functions for name in functions}
         return sorted({*inside, *(other for name in {pci, *inside} for other in beside_on_link(machine, name))})
     card = _card(machine, pci)
     return [pci, *(name for name in machine.names(_DEVICES) if name != pci and _card(machine, name) == card)]
@@ -129,10 +130,6 @@ def functions_in_slot(machine: Machine, slot: str) -> set[str]:
     places = {name: machine.real(f"{_DEVICES}/{name}").split("/") for name in machine.names(_DEVICES)}
     own = {name for name, parts in places.items() for part in parts if part.rpartition(".")[0] == address}
     return own if address else set()
-
-
-def _with(pci: str, inside: set[str]) -> set[str]:
-    return inside if pci in inside else set()
 
 
 def _card(machine: Machine, pci: str) -> str:

@@ -65,10 +65,11 @@ class Completed:
         """The command as a person would type it."""
         return " ".join(shlex.quote(word) for word in self.argv)
 
-    def expect(self, *codes: int) -> Completed:
-        """Return itself when the exit status is one of `codes` (0 by default), else raise ToolError."""
+    def expect(self, *codes: int, what: str = "") -> Completed:
+        """Return itself when the exit status is one of `codes` (0 by default), else raise ToolError, or `failure`."""
         if self.rc not in (codes or (0,)):
-            raise ToolError(f"`{self.line}` ended with status {self.rc}: {self.last_words()}")
+            plain = ToolError(f"`{self.line}` ended with status {self.rc}: {self.last_words()}")
+            raise self.failure(what) if what else plain
         return self
 
     def last_words(self, *, of: str = "stderr") -> str:

@@ -284,8 +284,8 @@ drive.recovery_tmo integer 0..2147483647 s : iSCSI: wait for a lost session befo
 drive.ctrl_loss_tmo seconds_or_off 0..2147483647 s : NVMe: wait for a lost controller before it is removed
 drive.reconnect_delay integer 1..2147483647 s : NVMe: time between two attempts to connect again
 drive.cmds_max integer 16..2048 reload : iSCSI: commands of a session, a power of two (node.session.cmds_max) : login
-drive.header_digest choice None,CRC32C reload : iSCSI: digest of headers (node.conn[0].iscsi.HeaderDigest) : login
-drive.data_digest choice None,CRC32C reload : iSCSI: digest of data (node.conn[0].iscsi.DataDigest) : login
+drive.header_digest choice None,CRC32C reload : iSCSI, NVMe/TCP: digest of headers (HeaderDigest, hdr_digest) : login
+drive.data_digest choice None,CRC32C reload : iSCSI, NVMe/TCP: digest of data (DataDigest, data_digest) : login
 drive.noop_out_interval integer 0..32767 s reload : iSCSI: silence before a ping of the target, 0 for none : login
 drive.noop_out_timeout integer 0..32767 s reload : iSCSI: wait for the answer to a ping, 0 for none : login
 drive.nr_sessions integer 1..32 reload : iSCSI: sessions with each portal, each a path to the LUN : login

@@ -220,7 +220,8 @@ class LinkRates:
             return [f"the phys of {target.node} have highest rates that could not be put back: {now[NAME]}"]
         phys = read_phys(self._machine, target.node)
         problems = []
-        if not all(self._writable(f"{phy}/maximum_linkrate") for phy in phys):
+        files = (Path(self._machine.path(f"{phy}/maximum_linkrate")) for phy in phys)
+        if not all(file.stat().st_mode & stat.S_IWUSR for file in files):
             problems.append(
                 f"the driver of {target.node} does not let the rate of its link be changed (maximum_linkrate is "
                 f"read-only), {rate} is declared"
@@ -238,9 +239,6 @@ class LinkRates:
         if sharing:
             problems.append(f"the link of {target.node} also carries {', '.join(sharing)}, which would lose it too")
         return problems
-
-    def _writable(self, path: str) -> bool:
-        return bool(Path(self._machine.path(path)).stat().st_mode & stat.S_IWUSR)
 
     def write(self, target: DriveTarget, values: Mapping[str, Any]) -> list[str]:
         """Write, and wait for the link. Raises ToolError when it does not come back, or not below that rate."""

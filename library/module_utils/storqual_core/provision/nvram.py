@@ -37,18 +37,14 @@ from .engine import (
     saver,
 )
 
-_OF_DRIVER = {
+TOOL_OF_DRIVER = {
     "am53c974": "dc390",
     "qla2xxx": "qaucli",
     "lpfc": "hbacmd",
     **dict.fromkeys(("mptsas", "mptspi", "mptfc", "mpt2sas", "mpt3sas"), "lsiutil"),
     "megaraid_sas": "storcli",
 }
-
-
-def tool_of_driver(driver: str) -> str:
-    """The tool that keeps the settings of a driver's adapters; empty where none is known."""
-    return _OF_DRIVER.get(driver, "")
+"""The tool that keeps the settings of a driver's adapters, where one is known."""
 
 
 # the PCI address is the index of an adapter whose tool is no program
@@ -109,7 +105,7 @@ def backend_of(runner: Runner, place: AdapterFunction) -> Backend | None:
 
 
 def _tool_name(place: AdapterFunction) -> str:
-    for name in (place.tool, _OF_DRIVER.get(place.driver, "")):
+    for name in (place.tool, TOOL_OF_DRIVER.get(place.driver, "")):
         if name in TOOLS and "settings" in offers(TOOLS[name]()):
             return name
     return ""

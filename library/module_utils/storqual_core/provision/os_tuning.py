@@ -148,7 +148,8 @@ class Processors(Separate):
             for name, place in self._places().items():
                 given = values["governor"]
                 write_attribute(self._machine.path(place), given if isinstance(given, str) else given[name])
-            steps.append(f"{target}: governor set to {_governor_text(values['governor'])}")
+            text = values["governor"] if isinstance(values["governor"], str) else "what each CPU had"
+            steps.append(f"{target}: governor set to {text}")
         if _SERVICE in values:
             word = "start" if values[_SERVICE] == ACTIVE else "stop"
             self._runner(["systemctl", word, _SERVICE], timeout=60.0).expect()
@@ -198,10 +199,6 @@ def judge_frequency(governor: str, driver: str, looks: Sequence[Sequence[int]]) 
     return None, f"CPUs run at {speeds}, and the governor changes that with the load"
 
 
-def _governor_text(value: object) -> str:
-    return value if isinstance(value, str) else "what each CPU had"
-
-
 Reads = Callable[[AdapterFunction], ContextManager[int]]
 """Reads of the claimed drives behind an adapter while it is entered; how many drives that are."""
 
@@ -242,14 +239,12 @@ class Interrupts(Separate):
         files = self._files(place)
         if len(groups) > 1 and len(groups) != len(files):
             problems.append(f"it had {len(groups)} interrupts with affinities of their own, and has {len(files)} now")
-        if now["irq_affinity"] != cpus and any(self._fixed(file) for file in files):
+        modes = (Path(self._machine.path(file)).stat().st_mode for file in files)
+        if now["irq_affinity"] != cpus and not all(mode & stat.S_IWUSR for mode in modes):
             problems.append(
                 "the kernel spreads its interrupts itself and does not allow them to be set (managed interrupts)"
             )
         return problems
-
-    def _fixed(self, file: str) -> bool:
-        return not Path(self._machine.path(file)).stat().st_mode & stat.S_IWUSR
 
     def write(self, place: AdapterFunction, values: Mapping[str, Any]) -> list[str]:
         """Write; what was done. Raises ToolError."""
@@ -358,15 +353,15 @@ def provision_os(
         except PartialError as problem:
             steps, settings = [*first.steps, *problem.steps], [*first.settings, *problem.settings]
             raise PartialError(str(problem), steps=steps, settings=settings) from problem
-    return _both(first, second).result()
+    settings, steps = [*first.settings, *second.settings], [*first.steps, *second.steps]
+    return StepOutcome(settings, steps, [*first.changes, *second.changes]).result()
 
 
 def arm_detectors(call: Call, hung_task_s: int, machine: Machine, runner: Runner, *, nmi: bool) -> dict[str, Any]:
     """Have a kernel that was booted as ever panic where it hangs; the module's result. Raises StorqualError."""
     processors = Processors(machine, runner)
     plans = [plan(processors, "bench", "bench", {_DETECTORS: processors.arm(hung_task_s, nmi=nmi)})]
-    refuse_problems([reason for entry in plans for reason in entry.problems])
-    with lock_for(call.state_dir, call.run, "detectors of hangs", check=call.check) as lock:
+    with call.lock("detectors of hangs") as lock:
         return apply(processors, plans, save=saver(lock)).result()
 
 
@@ -407,12 +402,6 @@ def refuse_impossible(request: OsRequest, machine: Machine, runner: Runner = run
         f"{alias!r} is no adapter of this bench's inventory" for alias in wanted if alias not in request.adapters
     ]
     refuse_problems(problems)
-
-
-def _both(first: StepOutcome, second: StepOutcome) -> StepOutcome:
-    return StepOutcome(
-        [*first.settings, *second.settings], [*first.steps, *second.steps], [*first.changes, *second.changes]
-    )
 
 
 def _memory(each: SettingPlan[AdapterFunction]) -> Values:

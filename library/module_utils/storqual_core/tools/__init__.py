@@ -61,6 +61,7 @@ def _shipped() -> None:
         sg_ses,
         sg_write_buffer,
         smartctl,
+        ss,
         ssacli,
         storcli,
         storcli2,

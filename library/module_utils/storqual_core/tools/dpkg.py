@@ -93,8 +93,7 @@ def owner(runner: Runner, path: str) -> str:
     ended = runner(["dpkg-query", "-S", "--", path], timeout=60.0)
     # names before the last colon and path, several of them with commas, and of a machine's architecture or none
     names = [line.rpartition(": ")[0] for line in ended.stdout.splitlines() if line.endswith(f": {path}")]
-    if ended.rc not in (0, 1):
-        raise ended.failure(f"dpkg does not tell whose {path} is")
+    ended.expect(0, 1, what=f"dpkg does not tell whose {path} is")
     return names[0].partition(",")[0] if names and not names[0].startswith("diversion by") else ""
 
 

@@ -115,6 +115,5 @@ def log_in_with(runner: Runner, target: str, portal: str, values: Mapping[str, o
 
 def _ask(runner: Runner, *words: str) -> str | None:
     ended = runner(["iscsiadm", "-m", "session", *words], timeout=_TIMEOUT)
-    if ended.rc not in (0, _NO_SESSION):
-        raise ended.failure("the iSCSI sessions cannot be read")
+    ended.expect(0, _NO_SESSION, what="the iSCSI sessions cannot be read")
     return None if ended.rc == _NO_SESSION else ended.stdout

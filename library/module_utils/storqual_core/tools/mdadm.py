@@ -15,7 +15,7 @@ import re
 from dataclasses import replace
 from typing import Mapping, Sequence
 
-from ..kit.command import Completed, Runner
+from ..kit.command import Runner
 from ..kit.errors import ToolError, refuse_for
 from ..kit.labelled_text import Fields, size_range, whole_number
 from ..kit.quantities import parse_size
@@ -433,26 +433,22 @@ def _progress(words: Fields, states: list[str]) -> dict[str, float]:
     return percents
 
 
-def _failure(ended: Completed, what: str, remedy: str = "") -> ToolError:
+def _ask(runner: Runner, what: str, *words: str, timeout: float = _TIMEOUT, remedy: str = "") -> str:
+    ended = runner(["mdadm", *words], timeout=timeout)
     message = "; ".join(line.strip() for line in (ended.stderr.strip() or ended.stdout.strip()).splitlines()[-3:])
-    hint = f"; {remedy}" if remedy else ""
-    return ToolError(f"{what}: {message[:400] or 'no message'} (status {ended.rc}); command: {ended.line}{hint}")
+    if ended.rc != 0:
+        raise ToolError(f"{what}: {message[:400] or 'no message'} (status {ended.rc}); command: {ended.line}{remedy}")
+    return ended.stdout
 
 
 def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
     """Every array that the kernel has, running or not. Raises ToolError."""
-    ended = runner(["mdadm", "--detail", "--scan"], timeout=_TIMEOUT)
-    if ended.rc != 0:
-        raise _failure(ended, f"the arrays of {index} cannot be listed")
-    nodes = parse_scan(ended.stdout)
+    nodes = parse_scan(_ask(runner, f"the arrays of {index} cannot be listed", "--detail", "--scan"))
     return _read(runner, *nodes) if nodes else ()
 
 
 def _read(runner: Runner, *nodes: str) -> tuple[VolumeFacts, ...]:
-    ended = runner(["mdadm", "--detail", *nodes], timeout=_TIMEOUT)
-    if ended.rc != 0:
-        raise _failure(ended, f"array {', '.join(nodes)} cannot be read")
-    volumes = parse_details(ended.stdout)
+    volumes = parse_details(_ask(runner, f"array {', '.join(nodes)} cannot be read", "--detail", *nodes))
     if len(volumes) != len(nodes):
         raise ToolError(f"mdadm --detail was asked for {len(nodes)} arrays and shows {len(volumes)}")
     return volumes
@@ -496,7 +492,7 @@ def create(runner: Runner, index: str, request: VolumeRequest) -> None:
     Raises ToolError: for what `objections` says, and when mdadm fails.
     """
     refuse_for(objections(request))
-    argv = ["mdadm", "--create", request.device, "--run", "--metadata=1.2", f"--level={request.level}"]
+    argv = ["--create", request.device, "--run", "--metadata=1.2", f"--level={request.level}"]
     argv += [f"--raid-devices={len(request.members)}"]
     if request.spares:
         argv.append(f"--spare-devices={len(request.spares)}")
@@ -508,9 +504,7 @@ def create(runner: Runner, index: str, request: VolumeRequest) -> None:
         argv.append("--assume-clean" if request.initialisation == "none" else "--force")
     # an array of host `any` is taken for this machine's own after every boot, whatever the machine is called
     argv += ["--homehost=any", f"--name={request.name}", f"--uuid={request.uuid}", *request.members, *request.spares]
-    ended = runner(argv, timeout=_MAKE_TIMEOUT)
-    if ended.rc != 0:
-        raise _failure(ended, f"array {request.name} could not be made on {index}")
+    _ask(runner, f"array {request.name} could not be made on {index}", *argv, timeout=_MAKE_TIMEOUT)
 
 
 def delete(runner: Runner, index: str, volume: VolumeFacts) -> None:
@@ -518,25 +512,21 @@ def delete(runner: Runner, index: str, volume: VolumeFacts) -> None:
 
     Raises ToolError when it is in use.
     """
-    ended = runner(["mdadm", "--stop", volume.id], timeout=_MAKE_TIMEOUT)
-    if ended.rc != 0:
-        raise _failure(ended, f"array {volume.id} of {index} could not be stopped", "stop what uses it")
+    what = f"array {volume.id} of {index} could not be stopped"
+    _ask(runner, what, "--stop", volume.id, timeout=_MAKE_TIMEOUT, remedy="; stop what uses it")
 
 
 def set_policy(runner: Runner, index: str, volume: VolumeFacts, name: str, value: Value) -> None:
     """Add or remove the write-intent bitmap of a running array, the only policy that md has. Raises ToolError."""
     if name != "bitmap":
         raise ToolError(f"{index} has no {name} that can be set")
-    ended = runner(["mdadm", "--grow", volume.id, f"--bitmap={value}"], timeout=_MAKE_TIMEOUT)
-    if ended.rc != 0:
-        raise _failure(ended, f"the bitmap of {volume.id} could not be set to {value}")
+    what = f"the bitmap of {volume.id} could not be set to {value}"
+    _ask(runner, what, "--grow", volume.id, f"--bitmap={value}", timeout=_MAKE_TIMEOUT)
 
 
 def resume(runner: Runner, index: str, volume: VolumeFacts) -> None:
     """Have an array that waits for its first write go on with what it had under way. Raises ToolError."""
-    ended = runner(["mdadm", "--readwrite", volume.id], timeout=_TIMEOUT)
-    if ended.rc != 0:
-        raise _failure(ended, f"array {volume.id} of {index} does not continue")
+    _ask(runner, f"array {volume.id} of {index} does not continue", "--readwrite", volume.id)
 
 
 def progress(runner: Runner, index: str, volume: VolumeFacts) -> Mapping[str, float]:  # noqa: ARG001 - a capability

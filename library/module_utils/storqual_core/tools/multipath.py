@@ -210,9 +210,7 @@ def read_maps(runner: Runner) -> tuple[MultipathMap, ...]:
         answer = runner(["multipathd", "show", "maps", "json"], timeout=_TIMEOUT)
         if answer.rc == 0 and "{" in answer.stdout:
             return parse_topology(answer.stdout)
-    ended = runner(["multipath", "-ll"], timeout=_TIMEOUT)
-    if ended.rc != 0:
-        raise ended.failure("the multipath maps cannot be listed")
+    ended = runner(["multipath", "-ll"], timeout=_TIMEOUT).expect(what="the multipath maps cannot be listed")
     return parse_maps(ended.stdout)
 
 

@@ -17,9 +17,11 @@ from ..kit.errors import ToolError
 from ..kit.labelled_text import as_int, as_list, as_mapping, as_text, first_line, plain_label, respelt, the_object
 from .capabilities import FirmwareImage
 from .sg_persist import Registrant, Reservations
+from .ss import read_acknowledged
 
 _WRITE_CACHE = 6
 _TIMEOUT = 60.0
+_AS_JSON = "--output-format=json"
 _PATH = re.compile(r"\dc\d+n\d+\Z")
 # nvme-cli 1.x and 2.x: `get-feature:0x06 (Volatile Write Cache), Current value:0x00000001`; digits and blanks vary
 _FEATURE = re.compile(
@@ -172,13 +174,15 @@ def parse_subsystems(text: str) -> dict[str, set[str]]:
     return subsystems
 
 
+def _ask(runner: Runner, what: str, *words: str, timeout: float = _TIMEOUT) -> str:
+    return runner(["nvme", *words], timeout=timeout).expect(what=what).stdout
+
+
 def read_subsystems(runner: Runner) -> dict[str, set[str]]:
     """The subsystems that nvme-cli sees. Raises ToolError."""
-    ended = runner(["nvme", "list-subsys", "--output-format=json"], timeout=_TIMEOUT)
-    if ended.rc != 0:
-        raise ended.failure("NVMe subsystems cannot be listed")
+    text = _ask(runner, "NVMe subsystems cannot be listed", "list-subsys", _AS_JSON)
     # where there is nothing, releases say nothing, or print an empty list
-    return {} if ended.stdout.strip() in ("", "[]") else parse_subsystems(ended.stdout)
+    return {} if text.strip() in ("", "[]") else parse_subsystems(text)
 
 
 def parse_smart_log(text: str) -> SmartLog:
@@ -215,19 +219,15 @@ def _flat(body: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
 
 def read_namespaces(runner: Runner) -> tuple[Namespace, ...]:
     """Every namespace of the machine. Raises ToolError."""
-    ended = runner(["nvme", "list", "--verbose", "--output-format=json"], timeout=_TIMEOUT)
-    if ended.rc != 0:
-        raise ended.failure("NVMe namespaces cannot be listed")
+    text = _ask(runner, "NVMe namespaces cannot be listed", "list", "--verbose", _AS_JSON)
     # releases up to 1.x say nothing where there is nothing
-    return parse_list(ended.stdout) if ended.stdout.strip() else ()
+    return parse_list(text) if text.strip() else ()
 
 
 def read_smart_log(runner: Runner, device: str) -> SmartLog:
     """The health information of a controller. Raises ToolError."""
-    ended = runner(["nvme", "smart-log", device, "--output-format=json"], timeout=_TIMEOUT)
-    if ended.rc != 0:
-        raise ended.failure(f"the health information of {device} cannot be read")
-    return parse_smart_log(ended.stdout)
+    what = f"the health information of {device} cannot be read"
+    return parse_smart_log(_ask(runner, what, "smart-log", device, _AS_JSON))
 
 
 def parse_feature(text: str, feature: int) -> int:
@@ -241,18 +241,14 @@ def parse_feature(text: str, feature: int) -> int:
 
 def read_write_cache(runner: Runner, device: str) -> int:
     """1 when the controller's volatile write cache is on, else 0. Raises ToolError when it has none."""
-    ended = runner(["nvme", "get-feature", device, f"--feature-id={_WRITE_CACHE}"], timeout=_TIMEOUT)
-    if ended.rc != 0:
-        raise ended.failure(f"{device} has no volatile write cache that can be read")
-    return parse_feature(ended.stdout, _WRITE_CACHE) & 1
+    what = f"{device} has no volatile write cache that can be read"
+    return parse_feature(_ask(runner, what, "get-feature", device, f"--feature-id={_WRITE_CACHE}"), _WRITE_CACHE) & 1
 
 
 def write_write_cache(runner: Runner, device: str, value: int, *, save: bool = False) -> None:
     """Switch the controller's volatile write cache. Raises ToolError."""
-    argv = ["nvme", "set-feature", device, f"--feature-id={_WRITE_CACHE}", f"--value={value}"]
-    ended = runner([*argv, "--save"] if save else argv, timeout=_TIMEOUT)
-    if ended.rc != 0:
-        raise ended.failure(f"the volatile write cache of {device} could not be changed")
+    words = ["set-feature", device, f"--feature-id={_WRITE_CACHE}", f"--value={value}", *["--save"] * save]
+    _ask(runner, f"the volatile write cache of {device} could not be changed", *words)
 
 
 _HOLD_FOR = ("", ", registrants only", ", all registrants")
@@ -290,12 +286,10 @@ def read_reservations(runner: Runner, node: str) -> Reservations:
 
     Raises ToolError.
     """
-    ended = runner(["nvme", "resv-report", node, "--eds", "--output-format=json"], timeout=_TIMEOUT)
+    ended = runner(["nvme", "resv-report", node, "--eds", _AS_JSON], timeout=_TIMEOUT)
     if ended.rc != 0 and _NO_COMMAND.search(ended.stdout + ended.stderr):
         return Reservations()
-    if ended.rc != 0:
-        raise ended.failure(f"the reservations of {node} cannot be read")
-    return parse_reservations(ended.stdout)
+    return parse_reservations(ended.expect(what=f"the reservations of {node} cannot be read").stdout)
 
 
 _FLASH_TIMEOUT = 120.0
@@ -352,7 +346,7 @@ def formats_alone(runner: Runner, index: str) -> bool:
 
     Either bit makes it one of every namespace of the subsystem. Raises ToolError when the controller does not say.
     """
-    attributes = as_int(the_object(_ask(runner, "id-ctrl", index, "the abilities"), "nvme", "fna").get("fna"))
+    attributes = as_int(the_object(_of(runner, "id-ctrl", index, "the abilities"), "nvme", "fna").get("fna"))
     if attributes is None:
         raise ToolError(f"nvme printed no format attributes (fna) of {index}")
     return not attributes & (_FORMATS_ALL | _ERASES_ALL)
@@ -379,21 +373,40 @@ def parse_slots(text: str) -> Slots:
     )
 
 
-def _ask(runner: Runner, command: str, index: str, what: str) -> str:
-    ended = runner(["nvme", command, index, "--output-format=json"], timeout=_FLASH_TIMEOUT)
-    if ended.rc != 0:
-        raise ended.failure(f"{what} of {index} could not be read")
-    return ended.stdout
+def _of(runner: Runner, command: str, index: str, what: str) -> str:
+    return _ask(runner, f"{what} of {index} could not be read", command, index, _AS_JSON, timeout=_FLASH_TIMEOUT)
 
 
-def _controller(runner: Runner, index: str) -> NvmeController:
-    return parse_controller(_ask(runner, "id-ctrl", index, "the abilities"))
+def read_controller(runner: Runner, index: str) -> NvmeController:
+    """What the controller says of itself. Raises ToolError."""
+    return parse_controller(_of(runner, "id-ctrl", index, "the abilities"))
+
+
+COMMAND_BYTES = {"None": 8 + 64, "CRC32C": 8 + 64 + 4}
+"""What a command that carries no data takes on a connection by its header digest: header, entry of the submission
+queue, digest (NVMe/TCP Transport Specification 1.0, CapsuleCmd PDU), in bytes."""
+
+
+def read_header_digest(runner: Runner, device: str, peer: str) -> str:
+    """The header digest of an NVMe/TCP controller, by what commands take on the connections to its `peer`.
+
+    Empty where that is not known: nvme-cli or ss do not answer, or the bytes fit no digest or both, because data were
+    written meanwhile, or because controllers with the same peer differ.
+    """
+    try:
+        before = read_acknowledged(runner, peer)
+        read_controller(runner, device)
+        sent = read_acknowledged(runner, peer) - before
+    except ToolError:
+        return ""
+    digests = [digest for digest, length in COMMAND_BYTES.items() if sent > 0 and sent % length == 0]
+    return digests[0] if len(digests) == 1 else ""
 
 
 def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
     """The running revision, and `firmware.pending` where the next reset starts another slot. Raises ToolError."""
-    versions = {"firmware": _controller(runner, index).revision}
-    slots = parse_slots(_ask(runner, "fw-log", index, "the firmware slots"))
+    versions = {"firmware": read_controller(runner, index).revision}
+    slots = parse_slots(_of(runner, "fw-log", index, "the firmware slots"))
     if slots.following and slots.following != slots.active:
         versions["firmware.pending"] = slots.revisions.get(slots.following, f"slot {slots.following}")
     return versions
@@ -401,7 +414,7 @@ def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
 
 def firmware_objections(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...]:
     """A controller without the commands, without a slot that may be written, or one that starts no image at once."""
-    able = _controller(runner, index)
+    able = read_controller(runner, index)
     problems = []
     if not able.downloads:
         problems.append(
@@ -419,11 +432,10 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...
 
     Raises ToolError.
     """
-    slots = parse_slots(_ask(runner, "fw-log", index, "the firmware slots"))
-    slot = _slot_for(index, _controller(runner, index), slots)
-    ended = runner(["nvme", "fw-download", index, f"--fw={image.path}"], timeout=_DOWNLOAD_TIMEOUT)
-    if ended.rc != 0:
-        raise ended.failure(f"{index} did not accept {image.path}")
+    slots = parse_slots(_of(runner, "fw-log", index, "the firmware slots"))
+    slot = _slot_for(index, read_controller(runner, index), slots)
+    what = f"{index} did not accept {image.path}"
+    _ask(runner, what, "fw-download", index, f"--fw={image.path}", timeout=_DOWNLOAD_TIMEOUT)
     action = _ACTIVATE_NOW if image.activation == "none" else _ACTIVATE_AT_RESET
     ended = runner(["nvme", "fw-commit", index, f"--slot={slot}", f"--action={action}"], timeout=_DOWNLOAD_TIMEOUT)
     if ended.rc != 0 or not _COMMITTED.match(ended.stdout):
@@ -449,14 +461,12 @@ def activation(runner: Runner, index: str, image: FirmwareImage) -> str:
     """`none` when the commit started the image or the controller runs its version, else `reset`. Raises ToolError."""
     if image.activation == "none":
         return "none"
-    return "none" if _controller(runner, index).revision == image.version else "reset"
+    return "none" if read_controller(runner, index).revision == image.version else "reset"
 
 
 def activate(runner: Runner, index: str, image: FirmwareImage) -> None:
     """Reset the controller; its namespaces stay. Raises ToolError."""
-    ended = runner(["nvme", "reset", index], timeout=_FLASH_TIMEOUT)
-    if ended.rc != 0:
-        raise ended.failure(f"{index} could not be reset to start {image.version}")
+    _ask(runner, f"{index} could not be reset to start {image.version}", "reset", index, timeout=_FLASH_TIMEOUT)
 
 
 def write_uncorrectable(runner: Runner, node: str, first: int, count: int) -> None:
@@ -470,8 +480,7 @@ def write_uncorrectable(runner: Runner, node: str, first: int, count: int) -> No
     ended = runner(words, timeout=_TIMEOUT)
     if ended.rc != 0 and "--force" in ended.stdout + ended.stderr:
         ended = runner([*words, "--force"], timeout=_TIMEOUT)
-    if ended.rc != 0:
-        raise ended.failure(f"blocks of {node} cannot be marked as unreadable")
+    ended.expect(what=f"blocks of {node} cannot be marked as unreadable")
 
 
 _OCP_GUID = "0xafd514c97c6f4f9ca4f2bfea2810afc5"
@@ -551,5 +560,5 @@ def read_ocp_log(runner: Runner, device: str) -> SmartLog | None:
 
     Raises ToolError for an answer that cannot be read.
     """
-    ended = runner(["nvme", "ocp", "smart-add-log", device, "--output-format=json"], timeout=_TIMEOUT)
+    ended = runner(["nvme", "ocp", "smart-add-log", device, _AS_JSON], timeout=_TIMEOUT)
     return parse_ocp_log(ended.stdout) if ended.rc == 0 and ended.stdout.strip() else None

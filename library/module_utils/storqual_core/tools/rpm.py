@@ -473,6 +473,4 @@ def erase(runner: Runner, labels: Sequence[str]) -> list[str]:
 
 def remove_package(runner: Runner, name: str) -> None:
     """Take a package off; one that another package needs stays. Raises ToolError with rpm's last words."""
-    ended = runner(["rpm", "-e", "--", named(name)], timeout=_INSTALL_TIMEOUT)
-    if ended.rc != 0:
-        raise ended.failure(f"rpm could not remove {name}")
+    runner(["rpm", "-e", "--", named(name)], timeout=_INSTALL_TIMEOUT).expect(what=f"rpm could not remove {name}")

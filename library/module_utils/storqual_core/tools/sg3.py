@@ -514,26 +514,27 @@ def ask(runner: Runner, argv: Sequence[str], *, timeout: float = _TIMEOUT) -> Co
 
 def answer(runner: Runner, argv: Sequence[str], what: str, *, timeout: float = _TIMEOUT) -> Completed:
     """The same with a status of 0. Raises ToolError that says `what` could not be had."""
-    ended = ask(runner, argv, timeout=timeout)
+    return succeeded(ask(runner, argv, timeout=timeout), what)
+
+
+def succeeded(ended: Completed, what: str) -> Completed:
+    """Itself with a status of 0. Raises ToolError that says `what` was not so, and what the tool said last."""
+    lines = ended.stderr.strip().splitlines()
+    detail = f" ({lines[-1].strip()[:200]})" if lines else ""
     if ended.rc != 0:
-        raise ToolError(f"{what}: {status_sentence(ended.rc)}; command: {ended.line}")
+        raise ToolError(f"{what}: {status_sentence(ended.rc)}{detail}; command: {ended.line}")
     return ended
 
 
-def _failure(ended: Completed, what: str) -> ToolError:
-    lines = ended.stderr.strip().splitlines()
-    detail = f" ({lines[-1].strip()[:200]})" if lines else ""
-    return ToolError(f"{what}: {status_sentence(ended.rc)}{detail}; command: {ended.line}")
+def _ask_for_page(runner: Runner, argv: Sequence[str]) -> Completed:
+    ended = ask(runner, argv)
+    return ask(runner, [*argv[:1], "--six", *argv[1:]]) if ended.rc == _OPCODE_UNSUPPORTED else ended
 
 
 def read_page(runner: Runner, device: str, page: int, subpage: int = 0, control: int = CURRENT) -> bytes:
     """One mode page as bytes. Falls back to the 6-byte command for drives that know no other. Raises ToolError."""
     argv = ["sg_modes", "-R", f"--control={control}", f"--page=0x{page:x},0x{subpage:x}", device]
-    ended = ask(runner, argv)
-    if ended.rc == _OPCODE_UNSUPPORTED:
-        ended = ask(runner, [*argv[:1], "--six", *argv[1:]])
-    if ended.rc != 0:
-        raise _failure(ended, f"reading mode page 0x{page:02x} of {device}")
+    ended = succeeded(_ask_for_page(runner, argv), f"reading mode page 0x{page:02x} of {device}")
     return check_page(parse_hex_bytes(ended.stdout), page, subpage)
 
 
@@ -551,15 +552,9 @@ def write_page(
     if save:
         argv.append("--save")
     argv += [f"--contents={contents.hex(',')}", f"--mask={mask.hex(',')}", device]
-    ended = ask(runner, argv)
-    if ended.rc == _OPCODE_UNSUPPORTED:
-        ended = ask(runner, [*argv[:1], "--six", *argv[1:]])
-    if ended.rc in _NOT_CHANGEABLE:
-        raise _failure(
-            ended, f"the drive at {device} says mode page 0x{page:02x} is changeable, yet refused the change"
-        )
-    if ended.rc != 0:
-        raise _failure(ended, f"writing mode page 0x{page:02x} of {device}")
+    ended = _ask_for_page(runner, argv)
+    refused = f"the drive at {device} says mode page 0x{page:02x} is changeable, yet refused the change"
+    succeeded(ended, refused if ended.rc in _NOT_CHANGEABLE else f"writing mode page 0x{page:02x} of {device}")
 
 
 _ASKED, _GIVEN = 252, 8
@@ -584,7 +579,5 @@ def mark_uncorrectable(runner: Runner, node: str, lba: int) -> None:
 
     What the block held is lost. Raises ToolError, also where the drive does not know the command.
     """
-    longer = ["--16"] if lba >= 1 << 32 else []
-    ended = ask(runner, ["sg_write_long", *longer, "--wr_uncor", f"--lba={lba}", node])
-    if ended.rc != 0:
-        raise _failure(ended, f"marking block {lba} as unreadable")
+    words = ["sg_write_long", *["--16"] * (lba >= 1 << 32), "--wr_uncor", f"--lba={lba}", node]
+    answer(runner, words, f"marking block {lba} as unreadable")

@@ -14,7 +14,7 @@ from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner
 from ..kit.errors import ToolError
 from ..kit.labelled_text import first_line
-from .sg3 import ask, status_sentence
+from .sg3 import ask, succeeded
 
 _TIMEOUT = 60.0
 _NOT_KNOWN, _CONFLICT = (5, 9), 24
@@ -117,12 +117,6 @@ def _ask(runner: Runner, what: str, device: str) -> Completed:
     return ask(runner, ["sg_persist", "--no-inquiry", "--in", f"--read-{what}", device], timeout=_TIMEOUT)
 
 
-def _printed(ended: Completed, device: str) -> str:
-    if ended.rc != 0:
-        raise ToolError(f"reservations of {device}: {status_sentence(ended.rc)}; command: {ended.line}")
-    return ended.stdout
-
-
 def read_reservations(runner: Runner, device: str) -> Reservations:
     """Who is registered with a logical unit; nobody with one that knows no persistent reservations.
 
@@ -133,15 +127,16 @@ def read_reservations(runner: Runner, device: str) -> Reservations:
         return Reservations(conflict=True)
     if ended.rc in _NOT_KNOWN:
         return Reservations()
-    keys = parse_keys(_printed(ended, device))
+    what = f"reservations of {device}"
+    keys = parse_keys(succeeded(ended, what).stdout)
     if not keys:
         return Reservations()
-    held = parse_reservation(_printed(_ask(runner, "reservation", device), device))
+    held = parse_reservation(succeeded(_ask(runner, "reservation", device), what).stdout)
     ended = _ask(runner, "full-status", device)
     if ended.rc in _NOT_KNOWN:
         registrants = tuple(Registrant(key, holder=held is not None and held.key == key) for key in keys)
     else:
-        registrants = parse_status(_printed(ended, device))
+        registrants = parse_status(succeeded(ended, what).stdout)
         if sorted(each.key for each in registrants) != sorted(keys):
             raise ToolError(f"the keys of {device} changed while they were read, or are told in two ways")
     return Reservations(registrants, held.kind if held else "")

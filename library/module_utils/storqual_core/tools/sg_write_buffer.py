@@ -17,7 +17,7 @@ from ..kit.command import Completed, Runner
 from ..kit.errors import ToolError
 from ..kit.labelled_text import first_line
 from .capabilities import FirmwareImage
-from .sg3 import status_sentence
+from .sg3 import succeeded
 
 SEGMENT = 4096
 """Bytes of a segment: what sg3_utils' own help recommends, drives differ in how much more they take."""
@@ -45,12 +45,6 @@ def changed_microcode(text: str) -> bool:
     return bool(_CHANGED.search(text))
 
 
-def _failure(ended: Completed, what: str) -> ToolError:
-    lines = [line.strip() for line in ended.stderr.splitlines() if line.strip()]
-    detail = f" ({lines[-1][:200]})" if lines else ""
-    return ToolError(f"{what}: {status_sentence(ended.rc)}{detail}; command: {ended.line}")
-
-
 def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
     """The drive's revision level, asked of the drive: what the kernel shows is from when it found the drive."""
     ended = _give(runner, ["sg_inq", index], f"the revision of {index} could not be read")
@@ -65,9 +59,7 @@ def _give(runner: Runner, argv: list[str], what: str, answers: list[str] | None 
             break
         if answers is not None:
             answers.append(ended.stdout + ended.stderr)
-    if ended.rc != 0:
-        raise _failure(ended, what)
-    return ended
+    return succeeded(ended, what)
 
 
 def download(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...]:
@@ -108,8 +100,8 @@ def activate(runner: Runner, index: str, image: FirmwareImage) -> None:
     It must say that its microcode changed, or run the image's version: a drive that does neither ignored the order.
     """
     ended = runner(["sg_write_buffer", "--verbose", f"--mode={_ACTIVATE}", index], timeout=_TIMEOUT)
-    if ended.rc not in (0, _UNIT_ATTENTION):
-        raise _failure(ended, f"{index} did not start the image {image.version}")
+    if ended.rc != _UNIT_ATTENTION:
+        succeeded(ended, f"{index} did not start the image {image.version}")
     answers = [ended.stdout + ended.stderr, *_until_ready(runner, index, image)]
     if not any(map(changed_microcode, answers)) and read_versions(runner, index)["firmware"] != image.version:
         raise ToolError(f"{index} did not say that its microcode changed, and it does not run {image.version}")
@@ -125,7 +117,7 @@ def _until_ready(runner: Runner, index: str, image: FirmwareImage) -> list[str]:
         if ready.rc == 0:
             return answers
         if time.monotonic() >= deadline:
-            raise _failure(ready, f"{index} is not ready {_WAIT_S:g} s after it was given {image.version}")
+            succeeded(ready, f"{index} is not ready {_WAIT_S:g} s after it was given {image.version}")
         if ready.rc != _UNIT_ATTENTION:
             # a drive sends no event when it is back
             time.sleep(_POLL_S)

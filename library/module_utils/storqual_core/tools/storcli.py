@@ -1032,16 +1032,12 @@ def read_volumes(runner: Runner, index: str) -> tuple[VolumeFacts, ...]:
 
 
 def _with_progress(runner: Runner, index: str, volume: VolumeFacts) -> VolumeFacts:
-    if _idle(volume):
+    if volume.settings.get("Active Operations", "") == "None" and not volume.progress:
         return replace(volume, progress={})
     try:
         return replace(volume, progress={**volume.progress, **progress(runner, index, volume)})
     except ToolError as problem:
         return replace(volume, healthy=None, unread=str(problem))
-
-
-def _idle(volume: VolumeFacts) -> bool:
-    return volume.settings.get("Active Operations", "") == "None" and not volume.progress
 
 
 def parse_volumes(text: str) -> tuple[VolumeFacts, ...]:

@@ -89,14 +89,7 @@ def test_files_of_pages_are_found() -> None:
     assert {schema_of(Path(block.title)) for block in SHOWN} == set(SCHEMAS)
 
 
-BENCH = """
-benches:
-  hosts:
-    b:
-      storqual_kind: hardware
-      storqual_adapters:
-        hba0: {model: m, pci: "0000:3b:00.0", drives: [{wwn: "0x5000c500a0000001", serial: S1}]}
-"""
+BENCH = Path(__file__).with_suffix(".bench").read_text(encoding="utf-8")
 SUITE = """
 workloads: {w: {rw: randread, factors: {bs: [4k]}}}
 criteria: [{metric: iops, against: baseline}]

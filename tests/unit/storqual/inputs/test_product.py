@@ -14,13 +14,7 @@ from storqual_core.kit.errors import BadInputError
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import POINTS, SUITE
 
-SHEET = """\
-drive: "ST3*"
-source: Cheetah 10K.6 data sheet, rev. A
-limits:
-  - {metric: iops, workloads: rand_*, at: {bs: 4k}, min: 1 IOPS, source: table 2}
-  - {metric: iops, workloads: seq_*, min: 900 kIOPS, source: table 3}
-"""
+SHEET = Path(__file__).with_suffix(".sheet").read_text(encoding="utf-8")
 ASKS = SUITE.replace(
     "profiles:", "  - {id: stated, metric: iops, against: product, required: true}\nproducts: [cheetah]\nprofiles:"
 )

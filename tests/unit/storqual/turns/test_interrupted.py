@@ -25,14 +25,7 @@ from tests.support.turn_records import REQUEST, plan_campaign
 
 pytestmark = pytest.mark.slow
 
-SUITE = """\
-loads: {mine: {region: 1MiB, workers: 1, time: 1s}}
-trials:
-  - {fault: scheduler_change, load: mine, repeats: 2}
-  - {fault: depth_change, load: mine, repeats: 1}
-profiles:
-  quick: {sessions: 2}
-"""
+SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 WRITES = 40
 
 

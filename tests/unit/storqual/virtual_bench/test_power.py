@@ -249,16 +249,7 @@ def test_a_bench_that_boots_by_itself_is_waited_for(
     assert (asdict(state)["pid"], changed, started) == (qemu.pid, False, [])
 
 
-PANIC = """[    6.1] EXT4-fs (vda): mounted filesystem
-[    6.2] VFS: Cannot open root device "storqual-panic" or unknown-block(0,0): error -6
-[    6.3] Please append a correct "root=" boot option; here are the available partitions:
-[    6.4] Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)
-[    6.5] CPU: 0 PID: 1 Comm: swapper/0 Not tainted 6.1.0-56-amd64 #1
-[    6.6] Call Trace:
-[    6.7]  panic+0x118/0x2f4
-[    6.8] ---[ end Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0) ]---
-[    0.0] Linux version 6.1.0-56-amd64
-"""
+PANIC = Path(__file__).with_suffix(".panic").read_text(encoding="utf-8")
 
 
 def test_a_panic_is_told_with_the_trouble_before_it_and_to_its_end() -> None:

@@ -21,15 +21,7 @@ KEYS = "  PR generation=0x2, 1 registered reservation key follows:\n    0x123abc
 NO_KEYS = "  PR generation=0x2, there are NO registered reservation keys\n"
 HELD = "  PR generation=0x2, Reservation follows:\n    Key=0x123abc\n    scope: LU_SCOPE,  type: Write Exclusive\n"
 FREE = "  PR generation=0x2, there is NO reservation held\n"
-STATUS = """  PR generation=0x2
-    Key=0x123abc
-      All target ports bit clear
-      Relative port address: 0x1
-      {holder}
-      Transport Id of initiator:
-        FCP-2 World Wide Name:
- 00     {bytes}                            !.......
-"""
+STATUS = Path(__file__).with_suffix(".status").read_text(encoding="utf-8")
 HOLDER = "<< Reservation holder >>\n      scope: LU_SCOPE,  type: Write Exclusive"
 STRANGER, OWN = "21 00 00 0e 1e 99 99 99", "21 00 00 0e 1e 00 00 01"
 NVME = "uuid.11111111-2222-3333-4444-555555555555"

@@ -16,14 +16,7 @@ SINGLE = Path(__file__).with_name("single_case")
 CONFIG = (FIXTURES / "getconfig.txt").read_text(encoding="utf-8")
 DONE = "\nCommand completed successfully.\n"
 LIST = "Controllers found: 1\n   Controller 1:             : Optimal, Slot 8, HBA, SmartX, CSN0001, 500\n" + DONE
-TASK = """Controllers found: 1
-Logical device Task:
-   Logical device                 : 0
-   Current operation              : Rebuild
-   Percentage complete            : 7
-Logical device Task:
-   Current operation              : None
-"""
+TASK = Path(__file__).with_suffix(".task").read_text(encoding="utf-8")
 READ = [Call("arcconf GETCONFIG 1 AL", CONFIG), Call("arcconf GETSTATUS 1", TASK + DONE)]
 
 
@@ -378,13 +371,7 @@ def test_that_there_is_none_of_something_is_kept_and_heads_nothing() -> None:
     assert (alone.adapters[0].model, alone.adapters[0].settings["Note"]) == ("SmartX 1100", "No battery")
 
 
-CONNECTORS = """----------------------------------------------------------------------
-Connector information
-----------------------------------------------------------------------
-Connector #0
-   Connector Name                           : CN0
-   SAS Address                              : 50000D1700000010
-"""
+CONNECTORS = Path(__file__).with_suffix(".connectors").read_text(encoding="utf-8")
 
 
 def test_connectors_after_the_devices_are_the_controller_s() -> None:

@@ -218,15 +218,7 @@ def test_an_array_accelerator_is_no_array_and_a_share_of_no_writes_is_write_thro
     assert ssacli.parse_controllers(text).adapters[0].volumes[0].policies["write_policy"] == "wt"
 
 
-SCSI = """Smart Array 5x in Slot 0 (Embedded)       (sn: PSN0002)
-
-   array A (Parallel SCSI, Unused Space: 0 MB)
-
-      logicaldrive 1 (33.9 GB, RAID 1, Recovering, 26% complete)
-{indent}physicaldrive 1:0   (port 1:id 0 , Parallel SCSI, --- GB, Failed)
-{indent}physicaldrive 2:1   (port 2:id 1 , Parallel SCSI, 36.4 GB, Rebuilding)
-{indent}physicaldrive 1:5   (port 1:id 5 , Parallel SCSI, 72.8 GB, OK, spare)
-"""
+SCSI = Path(__file__).with_suffix(".scsi").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("indent", ["      ", "         "], ids=["beside the volume", "below the volume"])
@@ -327,15 +319,7 @@ def test_trouble_of_a_controller_is_told_under_any_label() -> None:
     assert ssacli.parse_controllers(text).adapters[0].health == "Module Status: Temporarily Disabled"
 
 
-VOLUME_OF_TOMORROW = """Smart Array P222 in Slot 4
-
-   Array: A
-      Interface Type: SAS
-
-      Volume: 1
-         Size: 50.0 GB
-         {}
-"""
+VOLUME_OF_TOMORROW = Path(__file__).with_suffix(".tomorrow").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("label", ["Fault Tolerance: 1", "Disk Name: /dev/sda", "Mount Points: /srv 50.0 GB"])

@@ -14,15 +14,7 @@ from storqual_core.turns.derive import derive, kept_pace
 from tests.support.simulated_campaign import plan
 from tests.support.synthetic_shape import primitives, spooled_launch
 
-SUITE = """\
-name: small
-workloads:
-  rand: {rw: randread, factors: {bs: [4k]}}
-criteria:
-  - {metric: iops, against: baseline}
-profiles:
-  quick: {cells: all, runtime: 3s, ramp: 500ms, sessions: 4, pairs: 2, margin: 8%, indifference: 2%}
-"""
+SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 LOADED = {"stat_user_ticks": 500}
 """Another program takes more than one processor."""
 

@@ -307,22 +307,18 @@ def _put_policy(
 
 
 MD = "mdadm"
-_TOOL_OF_DRIVER: Mapping[str, str] = {
+CONTROLLER_TOOLS: Mapping[str, str] = {
     "aacraid": "arcconf",
     "megaraid_sas": "storcli",
     "mpi3mr": "storcli2",
     **dict.fromkeys(("mpt2sas", "mpt3sas"), "sas3ircu"),
     **dict.fromkeys(("hpsa", "smartpqi"), "ssacli"),
 }
+"""The vendor's tool that makes volumes of a driver's adapters."""
 
 
 _HBAS = frozenset({"mpt2sas", "mpt3sas"})
 """Drivers of plain HBAs, too: their tool makes volumes where it is named only."""
-
-
-def controller_tool(driver: str) -> str:
-    """The vendor's tool that makes volumes of a driver's adapters; empty where none is known."""
-    return _TOOL_OF_DRIVER.get(driver, "")
 
 
 def volume_tool(adapter_tool: str, driver: str) -> str:
@@ -332,7 +328,7 @@ def volume_tool(adapter_tool: str, driver: str) -> str:
     """
     if adapter_tool in volume_tools():
         return adapter_tool
-    return MD if driver in _HBAS else controller_tool(driver) or MD
+    return MD if driver in _HBAS else CONTROLLER_TOOLS.get(driver, MD)
 
 
 def count_objection(tool: str, level: str, count: int) -> str:
@@ -395,8 +391,8 @@ class Chooser:
         if len(seen) == len(claims):
             return MD
         driver = str(self.adapters.get(layout.adapter, {}).get("driver", ""))
-        if not seen and driver in _TOOL_OF_DRIVER:
-            return _TOOL_OF_DRIVER[driver]
+        if not seen and driver in CONTROLLER_TOOLS:
+            return CONTROLLER_TOOLS[driver]
         hidden = ", ".join(claim.id for claim in claims if claim.id not in seen)
         raise BadInputError(
             [f"{layout.owner}: the kernel of this bench does not see {hidden}; name the tool that does (raid.tool)"]

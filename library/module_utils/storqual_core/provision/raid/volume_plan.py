@@ -357,16 +357,12 @@ class MdVolumes:
         return refusals
 
     def _check(self, drives: Iterable[str], purpose: str, volumes: Sequence[VolumeClaim]) -> list[str]:
-        refusals = hold.check(
-            self._claims_of(drives),
-            purpose=purpose,
-            consent=self.consent,
-            state_dir=self.state_dir,
-            volumes=volumes,
-            machine=self.machine,
-            runner=self.runner,
-        )
+        refusals = hold.check(self._claims_of(drives), **self._terms(purpose, volumes))
         return [str(refusal) for refusal in refusals]
+
+    def _terms(self, purpose: str, volumes: Sequence[VolumeClaim]) -> dict[str, Any]:
+        of_bench = {"state_dir": self.state_dir, "machine": self.machine, "runner": self.runner}
+        return {"purpose": purpose, "volumes": volumes, "consent": self.consent, **of_bench}
 
     def delete(self, volume: Existing) -> list[str]:
         """Stop an array, clear and stamp its drives. Raises GuardRefusalError before, PartialError after a write."""
@@ -461,16 +457,7 @@ class MdVolumes:
             raise PartialError(str(problem), steps=steps, settings=()) from problem
 
     def _hold(self, claims: Sequence[Claim], purpose: str, volumes: Sequence[VolumeClaim]) -> Any:  # noqa: ANN401
-        return hold.hold(
-            claims,
-            purpose=purpose,
-            consent=self.consent,
-            state_dir=self.state_dir,
-            run=self.run_id,
-            volumes=volumes,
-            machine=self.machine,
-            runner=self.runner,
-        )
+        return hold.hold(claims, run=self.run_id, **self._terms(purpose, volumes))
 
     def _claims_of(self, drives: Iterable[str]) -> list[Claim]:
         wanted = set(drives)
