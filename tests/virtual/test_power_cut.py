@@ -171,7 +171,7 @@ def test_after_a_power_cut_at_any_moment_of_a_trial_the_old_system_runs(tmp_path
         adapters = yaml.safe_load((bench.lab / "hosts.yml").read_text(encoding="utf-8"))
         adapters["benches"]["hosts"]["vbench"]["storqual_adapters"]["root"] = ROOT
         also.write_text(yaml.safe_dump(adapters), encoding="utf-8")
-        before = bench.ask(LEFT)
+        before = bench.ask(LEFT).splitlines()
 
         def work() -> None:
             # it stands still again and again while it boots
@@ -180,7 +180,10 @@ def test_after_a_power_cut_at_any_moment_of_a_trial_the_old_system_runs(tmp_path
             bench.play("restore.yml", *limits)
 
         cut_a_trial(CutBench(bench.state, "vbench", "/boot/grub", "virtio_blk", tmp_path), work)
-        assert bench.ask(LEFT) == before
+        left = bench.ask(LEFT).splitlines()
+        # a kernel of Debian's stays installed, and in the menu
+        gone = [line for line in before if line not in left and not line.endswith("/grub.cfg")]
+        assert not gone if kind == "kernel" else left == before
 
 
 @pytest.mark.parametrize("name", STEPS)

@@ -509,12 +509,12 @@ def name_default(system: System) -> list[str]:
     return [] if default is None or default.release in saved else keep(system, default.release, [])
 
 
-def restore_boot(system: System, saved: dict[str, Any]) -> list[str]:
-    """Put back what `saved_boot` found; return what was done. The kernel itself comes with the next start."""
-    loader, steps = system.loader, []
-    loader.tidy()
-    environment = loader.environment()
-    for name in ("saved_entry", "next_entry"):
+def _put_variables_back(loader: Loader, saved: Mapping[str, Any]) -> list[str]:
+    """The default keeps the name that it has where by the former one another kernel would boot, installed since."""
+    environment, steps = loader.environment(), []
+    former = loader.default({**environment, "saved_entry": saved.get("saved_entry") or ""})
+    other = former is not None and former.release != (saved.get("default") or former.release)
+    for name in ("next_entry",) if other else ("saved_entry", "next_entry"):
         before, now = saved.get(name), environment.get(name)
         # one that GRUB has cleared is there, and empty
         if (now or None) != (before or None) or (before is None and now is not None):
@@ -523,9 +523,18 @@ def restore_boot(system: System, saved: dict[str, Any]) -> list[str]:
     if steps:
         # grub-editenv writes its file anew: an entry goes when the loader sees that nothing names it
         loader.settle()
+    return steps
+
+
+def restore_boot(system: System, saved: dict[str, Any]) -> list[str]:
+    """Put back what `saved_boot` found; return what was done. The kernel itself comes with the next start."""
+    loader = system.loader
+    loader.tidy()
+    steps = _put_variables_back(loader, saved)
     if loader.custom_text() != saved.get("custom"):
         loader.write_custom(saved.get("custom"))
-        steps.append("boot loader: own entries put back")
+        # the former default may be one of these entries
+        steps += ["boot loader: own entries put back", *_put_variables_back(loader, saved)]
     default = loader.default()
     on_trial = default is not None and default.identifier == TRIAL_ENTRY
     if saved.get("default") and (default is None or on_trial or default.release != saved["default"]):

@@ -18,6 +18,7 @@ from storqual_core.provision.kernel_package import install_package, look_at_pack
 from storqual_core.provision.restore import Tools, restore
 from tests.support.cpio_archive import archive
 from tests.support.fake_boot import FakeBench, boot_step
+from tests.support.power_cut import Mains, every_cut
 
 OLD, NEW = "6.1.0-1-amd64", "6.1.0-2-amd64"
 STALE = b"\x7fELF\0srcversion=AAAA\0"
@@ -278,25 +279,30 @@ def test_installing_a_kernel_does_not_change_what_boots(tmp_path: Path) -> None:
 
 
 def test_the_boot_loader_is_put_back_and_the_former_kernel_boots(tmp_path: Path) -> None:
-    """Also when a newer kernel was installed meanwhile: the former one is named as the default then."""
-    bench = FakeBench(tmp_path / "bench", [OLD], OLD)
-    state = str(bench.folder / "state")
-    install(bench)
-    boot(bench, "trial", kernel=NEW, mark="abc", fallback=OLD)
-    bench.reboot()
-    first = restore(state, Tools(bench, bench.system), check=False)
-    assert (first["reboot"], first["restored"]) == (True, False)
-    assert read_saved(Path(state)) is not None
-    bench.reboot()
-    assert bench.running == OLD
-    second = restore(state, Tools(bench, bench.system), check=False)
-    assert second["restored"]
-    assert read_saved(Path(state)) is None
-    assert bench.system.loader.custom_text() is None
-    bench.reboot()
-    assert bench.running == OLD
-    third = restore(state, Tools(bench, bench.system), check=False)
-    assert (third["changed"], third["restored"], third["run"]) == (False, True, "")
+    """Whenever the restore is cut, also when a newer kernel was installed: the former one is named as the default."""
+
+    def put_back(bench: FakeBench, mains: Mains | None = None) -> dict[str, Any]:
+        system = replace(bench.system, runner=mains.runner(bench) if mains else bench)
+        return restore(f"{bench.folder}/state", Tools(system.runner, system), check=False)
+
+    def on_trial(root: Path) -> FakeBench:
+        bench = FakeBench(root / "bench", [OLD], OLD)
+        install(bench)
+        boot(bench, "trial", kernel=NEW, mark="abc", fallback=OLD)
+        bench.reboot()
+        return bench
+
+    for bench in every_cut(tmp_path, on_trial, put_back):
+        assert read_saved(bench.folder / "state") is not None
+        bench.reboot()
+        assert bench.running == OLD
+        assert put_back(bench)["restored"]
+        assert read_saved(bench.folder / "state") is None
+        assert bench.system.loader.custom_text() is None
+        bench.reboot()
+        assert bench.running == OLD
+        third = put_back(bench)
+        assert (third["changed"], third["restored"], third["run"]) == (False, True, "")
 
 
 def test_the_loader_is_as_it_was_after_a_trial_to_the_mode_of_its_files_and_what_is_empty(bench: FakeBench) -> None:

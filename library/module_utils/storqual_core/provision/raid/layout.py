@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, Callable, Collection, Iterator, Mapping, Sequence, Union
 
 from ...guard.claims import Claim, claims_of_adapters, read_claims
 from ...guard.reach import matching
@@ -37,7 +37,8 @@ from .volume_plan import (
 MEMORY = "raid.volume"
 """The setting under which a volume that was not there before is remembered: `raid.volume@<UUID>`."""
 
-Backends = Callable[[str, Sequence[Claim], Collection[str]], Any]
+VolumeBackend = Union[MdVolumes, ControllerVolumes]
+Backends = Callable[[str, Sequence[Claim], Collection[str]], VolumeBackend]
 """What makes volumes, by tool: the tool's name, the bench's claims, the UUIDs of what this run made."""
 
 
@@ -268,16 +269,12 @@ def restore_volume(
     return put(backend, key, value, check=check)
 
 
-def _find(backend: Any, uuid: str) -> Existing | None:  # noqa: ANN401 - by tool
+def _find(backend: VolumeBackend, uuid: str) -> Existing | None:
     return next((volume for volume in backend.look() if volume.facts.uuid == uuid), None)
 
 
 def _take_away(
-    backend: Any,  # noqa: ANN401 - by tool
-    key: str,
-    value: Mapping[str, Any],
-    *,
-    check: bool,
+    backend: VolumeBackend, key: str, value: Mapping[str, Any], *, check: bool
 ) -> tuple[Provisioned, list[str]]:
     uuid = key.partition("@")[2]
     before = _find(backend, uuid)
@@ -288,11 +285,7 @@ def _take_away(
 
 
 def _put_policy(
-    backend: Any,  # noqa: ANN401 - by tool
-    key: str,
-    value: Mapping[str, Any],
-    *,
-    check: bool,
+    backend: VolumeBackend, key: str, value: Mapping[str, Any], *, check: bool
 ) -> tuple[Provisioned, list[str]]:
     setting, _, uuid = key.partition("@")
     name = setting.partition(".")[2]
@@ -315,7 +308,6 @@ CONTROLLER_TOOLS: Mapping[str, str] = {
     **dict.fromkeys(("hpsa", "smartpqi"), "ssacli"),
 }
 """The vendor's tool that makes volumes of a driver's adapters."""
-
 
 _HBAS = frozenset({"mpt2sas", "mpt3sas"})
 """Drivers of plain HBAs, too: their tool makes volumes where it is named only."""
@@ -354,7 +346,7 @@ def volumes_of(
 ) -> Backends:
     """What makes volumes on a bench, by tool, for one run. It raises BadInputError for a tool that makes none."""
 
-    def backend(tool: str, claims: Sequence[Claim], made: Collection[str]) -> Any:  # noqa: ANN401 - by tool
+    def backend(tool: str, claims: Sequence[Claim], made: Collection[str]) -> VolumeBackend:
         if tool == MD:
             return MdVolumes(claims, state_dir, run_id, consent, made, machine or Machine(), runner)
         makers = volume_tools()
