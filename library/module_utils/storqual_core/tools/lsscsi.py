@@ -63,18 +63,9 @@ def parse_devices(text: str) -> tuple[ScsiDevice, ...]:
                 devices.append(ScsiDevice(path.group(1) if path else "", "", "", "", "", "", "", line[:200]))
             continue
         place, kind, *fields, node, generic = match.groups()
-        vendor, model, revision = fields if scsi else ("", *fields, "")
-        devices.append(
-            ScsiDevice(
-                path=place,
-                kind=kind.strip(),
-                vendor=vendor.strip(),
-                model=model.strip(),
-                revision=revision.strip(),
-                node=_node(node),
-                generic=_node(generic),
-            )
-        )
+        nodes = ["" if each in (None, "-") else each for each in (node, generic)]
+        words = map(str.strip, (kind, *fields) if scsi else (kind, "", *fields, ""))
+        devices.append(ScsiDevice(place, *words, *nodes))
     if others and all(device.unread for device in devices):
         raise ToolError(f"lsscsi printed {others[0][:100]!r} where a device was expected")
     return tuple(devices)
@@ -104,10 +95,6 @@ def _whole_lines(text: str) -> list[str]:
         elif line.strip():
             lines.append(line.rstrip())
     return lines
-
-
-def _node(text: str | None) -> str:
-    return "" if text in (None, "-") else str(text)
 
 
 def read_transports(runner: Runner) -> dict[str, str]:
