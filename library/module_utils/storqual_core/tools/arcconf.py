@@ -218,7 +218,7 @@ def parse_config(text: str, index: str = "1", part: str = "") -> ToolFacts:
         serial=printed_value(own.fields.get("Controller Serial Number")),
         pci=_pci(own.fields.get("PCI Address")),
         driver=own.fields.get("Driver Name"),
-        driver_version=version.get("Driver"),
+        driver_version=version.get("Driver").replace("Linux ", ""),
         firmware={
             name: version.get(label)
             for label, name in (("Firmware", "firmware"), ("BIOS", "bios"), ("Boot Flash", "boot_flash"))

@@ -140,8 +140,9 @@ def parse_export(rc: int, text: str) -> list[FormatSignature]:
         return [FormatSignature("other", "several formats at once")]
     if rc == 2:
         return []
-    if rc != 0:
-        raise ToolError(f"blkid ended with status {rc}: nothing is known about what is on the device")
+    wrong = f"ended with status {rc}" if rc else "told of several devices" if "\nDEVNAME=" in text.strip() else ""
+    if wrong:
+        raise ToolError(f"blkid {wrong}: nothing is known about what is on the device")
     values = _pairs(text.splitlines())
     signatures = []
     if "TYPE" in values:

@@ -147,7 +147,7 @@ _RESULT = re.compile(
 )
 _SUMMARY = re.compile(
     r"\s*(Install|Upgrade|Update|Downgrade|Reinstall|Remove|Installing|Upgrading|Downgrading|Reinstalling|Removing):?\s+"
-    r"([0-9]{1,6}) [Pp]ackages?(?: +\(\+([0-9]{1,6}) Dependent packages?\))?",
+    r"(?:([0-9]{1,6}) packages?(?:\(s\))?(?: +\(\+|$)|\( *)(?:([0-9]{1,6}) Dependent packages?\))?",
     re.IGNORECASE,
 )
 _ROW = re.compile(
@@ -190,8 +190,10 @@ def parse_transaction(text: str) -> Transaction:
     own = told_by("dnf", DNF_ALONE, text, other=ZYPPER_ALONE)
     rpm, reader = RpmLines(), _Reader()
     for number, line in numbered_lines(text):
-        if line.strip() in _ENDS:
-            reader.ended(_ENDS[line.strip()], number, line)
+        # without a terminal the answer stands behind the question
+        end = line.strip().rpartition("]: ")[2]
+        if end in _ENDS:
+            reader.ended(_ENDS[end], number, line)
         elif line.startswith(">>>"):
             # what a script of a package printed
             if not rpm.take(line[4:]):
@@ -248,16 +250,18 @@ class _Reader:
             self._part = "table" if head else "result"
             self._verb = _VERB_OF.get((head or result).group(1), "")  # type: ignore[union-attr]
         elif step and verb:
-            package = step.group(2) or step.group(4)
-            # dnf 5 shortens names that are long
-            (self.done[verb] if split_nevra(package) else self.notes).append(package)
+            # yum puts the epoch first
+            package = re.sub(r"^([0-9]+:)(.+)-([^-]+-[^-]+)$", r"\2-\1\3", step.group(2) or step.group(4))
+            nevra = split_nevra(package)
+            name = package if nevra and nevra.architecture else self._full_name(verb, package)
+            (self.done[verb] if name else self.notes).append(name or package)
         elif summary:
             self._finish_row(number, line)
             self._part = ""
             action = _VERB_OF[summary.group(1).capitalize()]
             if action in self.counts:
                 raise line_error("dnf", number, line, "the only line of the summary for this")
-            self.counts[action] = int(summary.group(2)) + int(summary.group(3) or 0)
+            self.counts[action] = int(summary.group(2) or 0) + int(summary.group(3) or 0)
         elif _RULE.fullmatch(line) or FRONT_END.fullmatch(line):
             self._finish_row(number, line)
             self.fronted = self.fronted or bool(FRONT_END.fullmatch(line))
@@ -277,10 +281,18 @@ class _Reader:
                 # any program may say `Error: `
                 return
         else:
+            # below a heading that is not known stand no packages of the one before
             self._finish_row(number, line)
+            self._part = self._part if line[0].isspace() else ""
             self.notes.append(line.strip())
             return
         self.known += 1
+
+    def _full_name(self, verb: str, prefix: str) -> str:
+        """The name that a step cuts where it is long: of the only package of the table that begins so."""
+        start = prefix.replace("-0:", "-")
+        names = [name for name in self.planned[verb] if name.replace("-0:", "-").startswith(start)]
+        return names[0] if len(names) == 1 else ""
 
     def _table_row(self, line: str) -> None:
         """A row of the table; one that is too long for the terminal goes on in the next line."""

@@ -90,7 +90,8 @@ def release_of(path: str) -> str:
 
 def parse_environment(text: str) -> dict[str, str]:
     """`grub-editenv list`: key=value per line; a value may hold `=`."""
-    failed = re.match(r"grub2?-editenv: error: .*", text)
+    # the word behind the program's name is translated
+    failed = re.search(r"^(?:/\S*/)?grub2?-editenv: .*", text, re.MULTILINE)
     if failed:
         raise ToolError(f"the loader's environment cannot be read: {failed.group()}")
     pairs = (line.partition("=") for line in text.splitlines())

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Mapping
 
-from ..host.identity import normalise_wwn
+from ..host.identity import port_name
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError
 from ..kit.labelled_text import Fields, normal_label, pci_of, read_lines
@@ -44,14 +44,6 @@ _HEADING = re.compile(r"^\s*HBA Attributes for (\S+)\s*$", re.MULTILINE)
 _FAILED = re.compile(r"^(?:[ \t]*error|.*\b(?:failed|not supported|invalid|not found)\b).*$", re.I | re.M)
 
 
-def _wwn(text: str) -> str:
-    """A WWN with colons, blanks or neither, normalised; as printed when it is none."""
-    try:
-        return normalise_wwn(re.sub(r"[\s:.-]", "", text))
-    except ValueError:
-        return text.strip()
-
-
 def parse_list(text: str) -> list[str]:
     """`ListHBAs`: the WWNs of the ports, as hbacmd takes them. Raises ToolError for a text that is no such list."""
     if _HEADING.search(text):
@@ -77,14 +69,13 @@ def parse_attributes(text: str) -> AdapterFacts:
         raise ToolError(
             f"hbacmd shows the attributes of {len(set(headings))} ports in one text: {', '.join(headings)}"
         )
-    heading = _HEADING.search(text)
     fields = Fields()
     for line in read_lines(text):
         if line.labelled and not line.text.startswith("hbacmd ") and not _HEADING.match(line.text):
             fields.add(line.label, line.value)
     values = fields.printed()
     by_label = {normal_label(label): value for label, value in reversed(list(values.items()))}
-    own = heading is not None or any(label.endswith((" wwn", " wwpn")) for label in by_label)
+    own = bool(headings) or any(label.endswith((" wwn", " wwpn")) for label in by_label)
     if "model" not in by_label or "serial number" not in by_label or not own:
         error = _FAILED.search(text)
         raise ToolError(
@@ -98,7 +89,7 @@ def parse_attributes(text: str) -> AdapterFacts:
     # builds for SLI-2 and SLI-3 adapters name the overlay there, and the version in another line
     if "." not in firmware.get("firmware", "") and by_label.get("fw version"):
         firmware["firmware"] = by_label["fw version"].split(" ")[0]
-    index = heading.group(1) if heading else ""
+    index = next(iter(headings), "")
     # a port's device number is never printed; Emulex functions are all of device 0
     pci = pci_of(fields, "PCI Bus Number", "", "PCI Func Number")
     return AdapterFacts(
@@ -111,7 +102,7 @@ def parse_attributes(text: str) -> AdapterFacts:
         driver_version=by_label.get("driver version", ""),
         firmware=firmware,
         settings=values,
-        ports=(PortFacts(name=by_label.get("port number", ""), wwn=_wwn(index)),) if index else (),
+        ports=(PortFacts(name=by_label.get("port number", ""), wwn=port_name(index)),) if index else (),
     )
 
 

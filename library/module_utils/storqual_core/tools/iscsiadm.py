@@ -19,9 +19,10 @@ _NO_SESSION = 21
 _SESSION = re.compile(r"^(?:Stats for session )?\[sid: (?P<sid>\d{1,9}),")
 _COUNTER = re.compile(r"^\s+(?P<name>[a-z][\w .-]*?):\s+(?P<count>\d{1,20})\s*$", re.IGNORECASE)
 _NEEDED = {"digest_err", "timeout_err"}
-_TARGET = re.compile(r"^Target: (?P<target>\S+)")
-_SHOWN = re.compile(r"^\s+(?P<label>SID|iSCSI Connection State|Internal iscsid Session State): (?P<value>\S.*?)\s*$")
-_ATTACHED = re.compile(r"^\s+Attached scsi disk (?P<disk>\S+)\s+State: (?P<state>\S+)")
+_TARGET = re.compile(r"^\s*Target: (?P<target>\S+)")
+# pages and mail change how far a line is in
+_SHOWN = re.compile(r"^\s*(?P<label>SID|iSCSI Connection State|Internal iscsid Session State): (?P<value>\S.*?)\s*$")
+_ATTACHED = re.compile(r"^\s*Attached scsi disk (?P<disk>\S+)\s+State: (?P<state>\S+)")
 _KEYS = {"iSCSI Connection State": "connection", "Internal iscsid Session State": "daemon"}
 
 

@@ -22,7 +22,7 @@ from typing import Mapping, Sequence
 from ..host.identity import printed_wwn
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import ToolError
-from ..kit.labelled_text import Fields, read_line, read_lines
+from ..kit.labelled_text import Fields, labelled, read_line
 from ..kit.machine import visible
 from .capabilities import AdapterFacts, DriveFacts, Spelling, ToolFacts, Value, all_but_odd
 
@@ -52,10 +52,9 @@ def parse_display(text: str) -> Display:
     Raises ToolError when it shows neither settings nor devices, or a row of a table that is not understood.
     """
     lines = text.splitlines()
-    settings = Fields()
     mappings: list[str] = []
     drives: list[DriveFacts] = []
-    labelled: list[str] = []
+    settings: list[str] = []
     section = heading = ""
     shown = hidden = False
     for number, raw in enumerate(lines):
@@ -74,13 +73,10 @@ def parse_display(text: str) -> Display:
         elif section == "persistent mappings" and not _NO_MAPPINGS.match(raw):
             mappings.append(line.text)
         elif section == "firmware settings":
-            labelled.append(raw)
-    for line in read_lines("\n".join(labelled)):
-        if line.labelled:
-            settings.add(line.label, line.value)
+            settings.append(raw)
     if not shown:
         raise ToolError("lsiutil shows neither settings nor devices: this is not an answer to -i -s")
-    return Display(settings.printed(), tuple(mappings), all_but_odd(drives))
+    return Display(labelled(settings)[0], tuple(mappings), all_but_odd(drives))
 
 
 def _device(row: str, heading: str, *, hidden: bool) -> DriveFacts:
@@ -112,11 +108,8 @@ def parse_power(text: str) -> dict[str, str]:
 
     Raises ToolError when the text has no such page.
     """
-    fields = Fields()
-    for raw in text.splitlines():
-        line = read_line(raw)
-        if line is not None and line.labelled and _NUMBER.match(line.value):
-            fields.add(line.label, line.value)
+    values = labelled(text.splitlines())[0]
+    fields = Fields({label: value for label, value in values.items() if _NUMBER.match(value)})
     if not any(label in fields for label in ("IOCTemperature", "CurrentPowerMode", "PowerManagementCapabilities")):
         raise ToolError("lsiutil shows no power page")
     page = fields.printed()

@@ -25,7 +25,7 @@ _SCSI = re.compile(_PLACE + r"(.{8})(.{8}) (.{16}) (.{4})(?: +" + _NODES + r"|\s
 _TRANSPORT = re.compile(_PLACE + r"(.{8})(\S.*?)? +(?:" + _NODES + r"|$)")
 _NODES_OF_ONE = 2
 # a prompt with the command
-_NOISE = re.compile(r"^\S.*[#$>]\s*(?:\S+/)?lsscsi\b|^\$? ?lsscsi\b")
+_NOISE = re.compile(r"^(?:\S.*[#$>]\s*(?:\S+/)?|\$? ?)lsscsi\b(?!:)")
 _NVME = re.compile(_PLACE + r"(.{8})(\S.*?) +" + _NODES)
 
 
@@ -52,31 +52,19 @@ def parse_devices(text: str) -> tuple[ScsiDevice, ...]:
     Raises ToolError for a text of lines that are none.
     """
     devices: list[ScsiDevice] = []
-    others: list[str] = []
     for line in _whole_lines(text):
         scsi = None if line.startswith("[N:") else _SCSI.match(line)
         match = scsi or (_NVME.match(line) if line.startswith("[N:") else None)
         if match is None:
-            others.append(line)
             path = re.match(r"\[([0-9N:]+)\]", line)
-            if path or not _NOISE.match(line):
-                devices.append(ScsiDevice(path.group(1) if path else "", "", "", "", "", "", "", line[:200]))
+            devices.append(ScsiDevice(path.group(1) if path else "", "", "", "", "", "", "", line[:200]))
             continue
         place, kind, *fields, node, generic = match.groups()
-        vendor, model, revision = fields if scsi else ("", *fields, "")
-        devices.append(
-            ScsiDevice(
-                path=place,
-                kind=kind.strip(),
-                vendor=vendor.strip(),
-                model=model.strip(),
-                revision=revision.strip(),
-                node=_node(node),
-                generic=_node(generic),
-            )
-        )
-    if others and all(device.unread for device in devices):
-        raise ToolError(f"lsscsi printed {others[0][:100]!r} where a device was expected")
+        nodes = ["" if each in (None, "-") else each for each in (node, generic)]
+        words = map(str.strip, (kind, *fields) if scsi else (kind, "", *fields, ""))
+        devices.append(ScsiDevice(place, *words, *nodes))
+    if devices and all(device.unread for device in devices):
+        raise ToolError(f"lsscsi printed {devices[0].unread[:100]!r} where a device was expected")
     return tuple(devices)
 
 
@@ -101,13 +89,9 @@ def _whole_lines(text: str) -> list[str]:
         wrapped = re.match(r"\s+(?:-|/dev/\S+)(?:\s+\S+)*\s*$", line)
         if lines and wrapped and lines[-1].startswith("[") and lines[-1].count(" /dev/") < _NODES_OF_ONE:
             lines[-1] += f" {line.strip()}"
-        elif line.strip():
+        elif line.strip() and not _NOISE.match(line):
             lines.append(line.rstrip())
     return lines
-
-
-def _node(text: str | None) -> str:
-    return "" if text in (None, "-") else str(text)
 
 
 def read_transports(runner: Runner) -> dict[str, str]:

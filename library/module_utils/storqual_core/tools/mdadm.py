@@ -60,10 +60,11 @@ def parse_arrays(text: str) -> tuple[VolumeFacts, ...]:
     An array of which a line is not understood, or whose counts do not agree, is told as unread. Raises ToolError when
     it is no such text or not all of it, for a line that belongs to no array, and when every array is unread.
     """
-    if _FIRST.search(text) is None or _LAST.search(text) is None:
+    begin = _FIRST.search(text)
+    if begin is None or _LAST.search(text) is None:
         raise ToolError(f"{_FILE} does not begin with personalities or does not end with unused devices")
     arrays: list[list[str]] = []
-    for line in text.splitlines():
+    for line in text[begin.start() :].splitlines():
         if _ARRAY.match(line):
             arrays.append([line])
         elif line[:1].isspace() and line.strip() and not arrays:
@@ -226,9 +227,9 @@ def parse_scan(text: str) -> tuple[str, ...]:
 def parse_details(text: str) -> tuple[VolumeFacts, ...]:
     """All arrays of one `mdadm --detail`, each below the line of its node; one that is refused is told as unread.
 
-    Raises ToolError as for one when all are refused, and for what stands before the first.
+    Raises ToolError as for one when all are refused, and for what stands before the first and names no array.
     """
-    parts = re.split(r"^(?=[ \t]*/dev/\S+:\s*$)", text, flags=re.MULTILINE)
+    parts = re.split(r"^(?=[ \t]*/dev/\S+:\s*$|mdadm: )", text, flags=re.MULTILINE)
     # what stands before the first node is no array, and is refused as one
     volumes = all_but_odd([_detail_or_why(part) for part in parts if part.strip() or len(parts) == 1])
     again = [volume.id for volume in volumes if [each.id for each in volumes].count(volume.id) > 1]
@@ -238,14 +239,15 @@ def parse_details(text: str) -> tuple[VolumeFacts, ...]:
 
 
 def _detail_or_why(text: str) -> VolumeFacts:
-    node = text.strip().partition("\n")[0].strip().rstrip(":")
+    # `mdadm: cannot open /dev/md1: No such file or directory` stands in place of that array
+    node = re.match(r"\s*(?:mdadm: .*?)?(/dev/[^\s:]+)", text)
     try:
         return parse_detail(text)
     except ToolError as problem:
-        if not node.startswith("/dev/"):
+        if node is None:
             raise
         state = re.search(r"^\s*State : (.*?)\s*$", text, re.MULTILINE)
-        return VolumeFacts(node, state=state.group(1) if state else "", device=node, unread=str(problem))
+        return VolumeFacts(node[1], state=state.group(1) if state else "", device=node[1], unread=str(problem))
 
 
 def parse_detail(text: str) -> VolumeFacts:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 r"""multipath-tools: maps with the paths of each, from multipathd or from `multipath -ll`, and the configuration.
 
-The daemon tells more (counters, what checks a path) and may not run; the tree with `|-+-` is that of 0.4.9 and later.
-Read from the documentation and public outputs of 0.5 to 0.11, and run with 0.9.4. Nothing printed means that there is
-no map.
+The daemon tells more (counters, what checks a path) and may not run; the tree with `|-+-` is that of 0.4.9 and later,
+former releases have brackets. Read from the documentation and public outputs of 0.4.5 to 0.11, and run with 0.9.4.
+Nothing printed means that there is no map.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from textwrap import dedent
 from typing import Any, Mapping, Sequence
 
 from ..kit.command import Runner
@@ -18,22 +19,28 @@ from ..kit.errors import MissingToolError, ToolError
 from ..kit.labelled_text import BYTE_ORDER_MARK, as_int, as_list, as_mapping, as_text, size_range, the_object
 
 _TIMEOUT = 60.0
-# `create: ` or `reload: ` stands in front of what a command has just changed
+_NAME = r"[^\s():,|`\\\[]+"
+# `create: ` or `reload: ` stands in front of what a command has just changed; T10 names hold blanks, old releases
+# print no device, or no blank before it
 _MAP = re.compile(
-    r"^(?:(?P<action>[a-z][a-z ]{0,30}): )?(?P<name>[^\s():,|`\\\[]+)(?:\s+\((?P<wwid>[^()\s]+)\))?\s+"
-    r"(?P<node>dm-\d{1,7}|undef)\s*(?P<product>[^\[]*?)\s*(?P<rest>size=.*)?$"
+    rf"^(?:[a-z][a-z ]{{0,30}}: )?(?P<name>{_NAME}(?: {{2,}}{_NAME})*)(?:\s+\((?P<wwid>[^()]+)\))?"
+    r"(?:(?:\s+|(?<=\b3[0-9a-f]{32}))(?P<node>dm-\d{1,7}|undef|\[nvme\]:nvme\w+)\b|(?<=[0-9a-f]{16}\))$)"
+    r"\s*(?P<product>[^\[]*?)\s*(?P<rest>size=.*)?$"
 )
+_OLD_VALUE = re.compile(r'\[(size|features|hwhandler|prio|status)="?([^\]"]*)"?\]')
 _VALUE = re.compile(r"(?P<name>size|features|hwhandler|wp)=(?P<value>'[^']*'|\S+)")
 _GROUP = re.compile(
-    r"^[\s|`]*-\+-\s+(?:policy|selector)='(?P<policy>[^']*)'\s+\[?prio=(?P<prio>-?\d{1,9}|undef)\]?"
-    r"(?:\s*\[?status=(?P<status>[a-z]+)\]?)?\s*$"
+    r"^[\s|`]*(?:-\+-|\\_)\s+(?:(?:policy|selector)='(?P<policy>[^']*)'|(?P<old>[\w-]+ \d+))"
+    r"(?:\s+prio='?(?P<prio>-?\d{1,9}|undef)\b'?)?(?:\s*(?:status='?|\[)(?P<status>[a-z-]+)['\]]?)?\s*$"
 )
 _PATH = re.compile(
-    r"^[\s|`-]*(?:\d{1,7}:\d{1,7}:\d{1,7}:\d{1,20}|#:#:#:#)\s+(?P<device>[^\s\[\]]+)\s+"
-    r"(?P<number>\d{1,7}:\d{1,7}|[#-]:[#-]|-)\s*(?P<states>[a-z].*)$"
+    r"^[\s|`\\_-]*(?:\d{1,7}:\d{1,7}:\d{1,20}(?::\d{1,20})?|#:#:#:#)\s+(?P<device>[^\s\[\]]+)\s+"
+    r"(?P<number>\d{1,7}:\d{1,7}|[#-]:[#-]|-)\s*(?P<states>[\[a-z].*)$"
 )
 _LOGGED = re.compile(r"^(?:[A-Z][a-z]{2} \d{1,2} \d{2}:\d{2}:\d{2}|\d+\.\d+) ?\|")
-_UP = ("ready", "ghost", "undef", "unchecked")
+# what NVMe says of a path (ANA) and of its controller stands with the words for SCSI
+_UP = ("ready", "ghost", "undef", "unchecked", "optimized", "non-optimized")
+_AWAY = ("offline", "connecting", "resetting", "deleting", "dead")
 _OPENED = re.compile(r"\s*(?P<section>\w+) \{\s*")
 _ATTRIBUTE = re.compile(r'\s*(?P<name>\w+) (?:"(?P<quoted>.*)"|(?P<plain>\S+))\s*')
 
@@ -58,7 +65,7 @@ class MultipathPath:
     @property
     def usable(self) -> bool:
         """Whether I/O may go through it, as far as anybody says."""
-        return self.kernel != "failed" and not self.online.endswith("offline") and self.checker in ("", *_UP)
+        return self.kernel != "failed" and not self.online.endswith(_AWAY) and self.checker in ("", *_UP)
 
 
 @dataclass(frozen=True)
@@ -90,14 +97,14 @@ def parse_topology(text: str) -> tuple[MultipathMap, ...]:
     maps = []
     for body in map(as_mapping, as_list(the_object(text, "multipathd", "maps")["maps"])):
         groups = [as_mapping(group) for group in as_list(body.get("path_groups"))]
-        paths = tuple(
-            _listed_path(as_mapping(path), group) for group in groups for path in as_list(group.get("paths"))
-        )
+        listed = [(as_mapping(path), group) for group in groups for path in as_list(group.get("paths"))]
+        paths = tuple(_listed_path(*each) for each in listed)
         vendor, model = _value(body, "vend"), _value(body, "prod")
         name, counted = as_text(body.get("name")), as_int(body.get("paths"))
         wwid = as_text(body.get("uuid"))
         numbers = [as_int(group.get("group")) for group in groups]
-        if not name or not wwid or not all(path.device for path in paths):
+        # the device of a path that is gone is a dash
+        if not name or not wwid or not all(as_text(path.get("dev")) for path, _ in listed):
             raise ToolError(f"multipathd lists a map or a path without a name{f' ({name[:100]})' if name else ''}")
         if numbers != list(range(1, len(groups) + 1)) or counted is None or counted > len(paths):
             raise ToolError(
@@ -124,7 +131,7 @@ def parse_topology(text: str) -> tuple[MultipathMap, ...]:
 
 def _value(body: Mapping[str, Any], name: str) -> str:
     text = as_text(body.get(name)).strip()
-    return "" if text in ("-", "[undef]", "undef") else text
+    return "" if text in ("-", "[undef]", "undef", "##", "#:#") else text
 
 
 def _listed_path(path: Mapping[str, Any], group: Mapping[str, Any]) -> MultipathPath:
@@ -143,26 +150,30 @@ def _each_once(maps: Sequence[MultipathMap]) -> tuple[MultipathMap, ...]:
 
 
 def parse_maps(text: str) -> tuple[MultipathMap, ...]:
-    """The maps of `multipath -ll` and `-l`, none for an empty text.
+    """The maps of `multipath -ll` and `-l`, none for an empty text; messages before the first are notes of that.
 
-    Raises ToolError for a text that does not begin with a map, and for a map that comes twice.
+    Raises ToolError for a text without a map, for a part of one before the first, and for a map that comes twice.
     """
     maps: list[MultipathMap] = []
-    group: tuple[str, int | None, str] = ("", None, "")
-    for line in text.lstrip(BYTE_ORDER_MARK).splitlines():
-        if not line.strip() or _LOGGED.match(line):
+    before: list[str] = []
+    group: tuple[int | None, str] = (None, "")
+    for printed in dedent(text.lstrip(BYTE_ORDER_MARK)).splitlines():
+        line = _OLD_VALUE.sub(r"\1='\2' ", printed.replace("'n/a'", "''")).rstrip()
+        if not line or _LOGGED.match(line):
             continue
         path, of_group, mapped = _PATH.match(line), _GROUP.match(line), _MAP.match(line)
         if mapped is not None and path is None:
-            maps.append(_map(mapped))
-            group = ("", None, "")
-        elif not maps:
+            maps.append(replace(_map(mapped), notes=tuple(before)))
+            before, group = [], (None, "")
+        elif not maps and (path or of_group or _VALUE.match(line)):
             raise ToolError(f"multipath printed no map first, but: {line.strip()[:200]}")
+        elif not maps:
+            before.append(line.strip())
         elif of_group is not None:
-            policy, prio, status = of_group.group("policy", "prio", "status")
-            group = (policy, None if prio == "undef" else int(prio), status or "")
+            policy, old, prio, status = of_group.group("policy", "old", "prio", "status")
+            group = (None if prio in (None, "undef") else int(prio), status or "")
             if status == "active" or not maps[-1].policy:
-                maps[-1] = replace(maps[-1], policy=policy)
+                maps[-1] = replace(maps[-1], policy=policy or old or "")
         elif path is not None:
             maps[-1] = replace(maps[-1], paths=(*maps[-1].paths, _path(path, group)))
         elif _VALUE.match(line) and maps[-1].size_range:
@@ -170,7 +181,9 @@ def parse_maps(text: str) -> tuple[MultipathMap, ...]:
         elif _VALUE.match(line):
             maps[-1] = _with_values(maps[-1], line)
         else:
-            maps[-1] = replace(maps[-1], notes=(*maps[-1].notes, line.strip()))
+            maps[-1] = replace(maps[-1], notes=(*maps[-1].notes, printed.strip()))
+    if before:
+        raise ToolError(f"multipath printed no map first, but: {before[0][:200]}")
     return _each_once(maps)
 
 
@@ -178,7 +191,8 @@ def _map(match: re.Match[str]) -> MultipathMap:
     words = match.groupdict()
     # `##,##` of a map without paths is none
     product = " ".join(words["product"].replace("#", "").replace(",", " ", 1).split())
-    made = MultipathMap(words["name"], words["wwid"] or words["name"], words["node"].replace("undef", ""), product)
+    node = (words["node"] or "").replace("undef", "").replace("[nvme]:", "")
+    made = MultipathMap(words["name"], words["wwid"] or words["name"], node, product)
     return _with_values(made, words["rest"]) if words["rest"] else made
 
 
@@ -192,16 +206,15 @@ def _with_values(made: MultipathMap, line: str) -> MultipathMap:
     )
 
 
-def _path(match: re.Match[str], group: tuple[str, int | None, str]) -> MultipathPath:
+def _path(match: re.Match[str], group: tuple[int | None, str]) -> MultipathPath:
     device, number, text = match.group("device", "number", "states")
-    states = text.split()
+    states = text.replace("[", " ").replace("]", " ").replace("n/a", "-").split()
     if len(states) > 3:
         # the checker's word may be two (`i/o pending`)
         states = [states[0], " ".join(states[1:-1]), states[-1]]
-    kernel, checker, online = (*states, "", "", "")[:3]
-    _, priority, status = group
+    kernel, checker, online = (word.strip("-") for word in (*states, "", "", "")[:3])
     number = "" if number in ("-", "-:-", "#:#") else number
-    return MultipathPath(device, number, kernel, checker, online, priority, status)
+    return MultipathPath(device.strip("-"), number, kernel, checker, online, *group)
 
 
 def read_maps(runner: Runner) -> tuple[MultipathMap, ...]:
@@ -211,7 +224,8 @@ def read_maps(runner: Runner) -> tuple[MultipathMap, ...]:
         if answer.rc == 0 and "{" in answer.stdout:
             return parse_topology(answer.stdout)
     ended = runner(["multipath", "-ll"], timeout=_TIMEOUT).expect(what="the multipath maps cannot be listed")
-    return parse_maps(ended.stdout)
+    # those of NVMe itself are none of the device mapper, and the daemon does not list them either
+    return tuple(each for each in parse_maps(ended.stdout) if not each.node.startswith("nvme"))
 
 
 def parse_overrides(text: str) -> dict[str, str]:

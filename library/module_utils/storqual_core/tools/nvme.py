@@ -143,7 +143,7 @@ def _sizes(entry: Mapping[str, Any], node: str) -> tuple[int | None, int | None,
     if size and whole and size != whole:
         return None, None, f"nvme reports two sizes of {node}: {size} bytes, and {blocks} blocks of {sector}"
     # of what does not answer 0 is told
-    return size or None, used if used is None or used >= 0 else None, ""
+    return size or None, used if used is not None and used >= 0 and (used or size) else None, ""
 
 
 def _node(entry: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ import re
 from dataclasses import replace
 from typing import Mapping
 
-from ..host.identity import normalise_wwn
+from ..host.identity import port_name
 from ..kit.command import Completed, Runner, run_first
 from ..kit.errors import MissingToolError, ToolError
 from ..kit.labelled_text import BYTE_ORDER_MARK, Fields, labelled, normal_label, pci_of, whole_number
@@ -64,7 +64,7 @@ _VERSIONS = {
 }
 # whose adapters these are
 _HOST = re.compile(r"^\s*Host [A-Z]\w+\s*:", re.IGNORECASE)
-_MODEL = re.compile(r"^HBA Model\s+(\S+)\s+\(SN\s([^)]*)\)\s*:\s*$", re.IGNORECASE)
+_MODEL = re.compile(r"^\s*HBA Model\s+(\S+)\s+\(SN\s([^)]*)\)\s*:\s*$", re.IGNORECASE)
 _TOTAL = re.compile(r"^\s*Total QLogic HBA(?:\(s\)|s)?\s*:\s*(\d+)\s*$", re.IGNORECASE)
 _NONE = re.compile(r"\bno\b.*\b(?:hba|adapter)", re.IGNORECASE)
 _PORT = re.compile(r"^\s*Port\s+(\d+)\s+WWPN\s+(\S+)\s+\(HBA instance\s+(\d+)\)\s*(.*?)\s*$")
@@ -99,39 +99,20 @@ def parse_listing(text: str) -> ToolFacts:
         elif _TOTAL.match(line):
             total = whole_number(line.rpartition(":")[2])
             notes.append(line.rstrip())
-        elif port and not model:
-            why = f"qaucli lists a port that belongs to no adapter: {line.strip()[:100]!r}"
-            adapters.append(AdapterFacts(port.group(3), unread=why))
-        elif _ODD_PORT.match(line) and not port:
-            adapters.append(
-                AdapterFacts(
-                    "?",
-                    model=model,
-                    serial=serial,
-                    unread=f"qaucli lists a port in other words: {line.strip()[:100]}",
-                )
-            )
-        elif port:
-            number, wwpn, instance, link = port.groups()
-            wwn = _wwn(wwpn)
-            ports = (PortFacts(name=number, wwn=wwn, link=link),)
-            adapters.append(AdapterFacts(index=instance, model=model, vendor="QLogic", serial=serial, ports=ports))
+        elif port or _ODD_PORT.match(line):
+            number, wwpn, instance, link = port.groups() if port else ("", "", "?", "")
+            odd = "" if port and model else "that belongs to no adapter" if port else "in other words"
+            why = f"qaucli lists a port {odd}: {line.strip()[:100]!r}" if odd else ""
+            ports = (PortFacts(name=number, wwn=port_name(wwpn), link=link),)
+            adapters.append(AdapterFacts(instance, model, "QLogic", serial, ports=ports, unread=why))
         elif line.strip("- \t"):
             notes.append(line.rstrip())
     if not models and total is None and not _NONE.search(text):
-        answer = next((note for note in notes if note.strip("- \t")), "nothing")
-        raise ToolError(f"qaucli lists no adapter, and does not say that there is none: {answer[:200]}")
+        answer = next(iter(notes), "nothing")[:200]
+        raise ToolError(f"qaucli lists no adapter, and does not say that there is none: {answer}")
     if total is not None and total != models:
         raise ToolError(f"qaucli reports {total} adapters and lists {models}")
     return ToolFacts(all_but_odd(adapters), tuple(notes))
-
-
-def _wwn(text: str) -> str:
-    """A WWPN with dashes (old builds) or colons (new ones), normalised; as printed when it is none."""
-    try:
-        return normalise_wwn(text.replace("-", "").replace(":", ""))
-    except ValueError:
-        return text
 
 
 def parse_instances(text: str) -> ToolFacts:
@@ -154,9 +135,7 @@ def parse_instances(text: str) -> ToolFacts:
         values, others = labelled(record)
         adapter = _adapter(values)
         odd = not adapter.index or "HBA Model" not in Fields(values)
-        why = (
-            f"qaucli shows the instance {adapter.index or '?'} of an adapter without its model, or without its number"
-        )
+        why = f"qaucli shows an instance without its number, or without its adapter's model ({adapter.index or '?'})"
         adapters.append(replace(adapter, unread=why) if odd else adapter)
         notes += others
     return ToolFacts(all_but_odd(adapters), tuple(notes))
@@ -169,7 +148,7 @@ def _adapter(values: Mapping[str, str]) -> AdapterFacts:
         for label, component in _VERSIONS.items()
         if by_label.get(label, "").strip().lower() not in _NOT_AVAILABLE
     }
-    wwn = _wwn(by_label.get("port name", ""))
+    wwn = port_name(by_label.get("port name", ""))
     link = by_label.get("porttype", "")
     speed = by_label.get("actual data rate", "")
     return AdapterFacts(

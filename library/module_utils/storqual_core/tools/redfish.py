@@ -26,8 +26,10 @@ def parse_error(text: str) -> str:
     """
     body = the_object(text, "redfish")
     error = as_mapping(body.get("error", body))
-    info = as_list(error.get("@Message.ExtendedInfo")) or as_list(body.get("Messages"))
-    infos = [as_mapping(respelt(each, _SPELT)) for each in info]
+    # of the request, or of a property (`PowerState@Message.ExtendedInfo`); one message may stand without a list
+    info = [as_list(value) or [value] for name, value in error.items() if name.endswith("@Message.ExtendedInfo")]
+    listed = [each for values in info for each in values] or as_list(body.get("Messages"))
+    infos = [as_mapping(respelt(each, _SPELT)) for each in listed]
     message = as_text(error.get("message"))
     sentences = [sentence for sentence in map(_sentence, infos) if sentence]
     # beside ids alone it is the message, unless it says that the others are

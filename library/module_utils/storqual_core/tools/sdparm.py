@@ -17,8 +17,8 @@ from ..kit.labelled_text import BYTE_ORDER_MARK
 from .sg3 import answer, printed_number
 
 _TIMEOUT = 120.0
-_HEAD = re.compile(r"^\s+(/dev/\S+): (.*)$")
-_PAGE = re.compile(r"^(\S.* mode page)(?: \[[^\]]*\])?:\s*$")
+_HEAD = re.compile(r"^\s*(/dev/\S+): (.*)$")
+_PAGE = re.compile(r"^\s*(\S.* mode page)(?: \[[^\]]*\])?:\s*$")
 _NUMBER = r"(0x[0-9a-fA-F]{1,16}|-?[0-9]{1,20})"
 _FIELD = re.compile(
     r"^\s+([A-Z][A-Z0-9_]*(?:\.[0-9]+)?)\s+"

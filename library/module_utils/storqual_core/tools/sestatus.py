@@ -52,6 +52,8 @@ def parse_status(text: str) -> SELinux:
     )
     if status == "disabled" and len(printed) == 1:
         return SELinux(enabled=False, mode="disabled", printed=printed)
+    # of a file that cannot be read it prints `error (No such file or directory)`
+    configured = "" if configured.startswith("error (") else configured
     if status != "enabled" or mode not in _MODES[:2] or configured not in (*_MODES, ""):
         raise ToolError(
             f"sestatus told no whole state of SELinux (status {status or 'missing'!r}, mode {mode or 'missing'!r}, "

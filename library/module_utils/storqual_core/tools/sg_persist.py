@@ -21,7 +21,7 @@ _NOT_KNOWN, _CONFLICT = (5, 9), 24
 _KEYS = re.compile(
     r"PR generation=0x[0-9a-f]+, (?:(?P<none>there are NO)|(?P<count>\d{1,6})) registered reservation key"
 )
-_KEY = re.compile(r"^\s+(0x[0-9a-f]{1,16})\s*$")
+_KEY = re.compile(r"^\s*(0x[0-9a-f]{1,16})\s*$")
 _HELD = re.compile(r"PR generation=0x[0-9a-f]+, (?:(?P<none>there is NO reservation held)|Reservation follows:)")
 _NAMED_KEY = re.compile(r"^\s*Key\s*=\s*(0x[0-9a-f]{1,16})\s*$")
 _TYPE = re.compile(r"\bscope[:=].*?\btype[:=]\s*(?P<type>.+?)\s*$")

@@ -34,6 +34,7 @@ _SAYS_HEALTH = 0b11111000
 _NO_SENSOR = (0, 255, -273)
 """What is printed of a temperature, or of a limit of it, that a drive does not have: 0 as a number, 0 K, 255."""
 
+_LABEL = re.compile(r"\A\s*[^{}\n]*:(?=\{)")
 _GIGABYTES = re.compile(r"([0-9]{1,17})\.([0-9]{3})\Z")
 
 
@@ -80,7 +81,8 @@ def status_sentences(status: int) -> tuple[str, ...]:
 
 def _document(text: str) -> Mapping[str, Any]:
     """Smartctl's object. Raises ToolError when there is none, or when it says that nothing could be read."""
-    body = as_mapping(_in_small_letters(the_object(text, "smartctl", "smartctl")))
+    # 7.1 and 7.2 print a label in front of it (`  Pending defect count:{`)
+    body = as_mapping(_in_small_letters(the_object(_LABEL.sub("", text), "smartctl", "smartctl")))
     about = as_mapping(body["smartctl"])
     status = as_int(about.get("exit_status")) or 0
     if status & _CANNOT:
@@ -213,7 +215,7 @@ def _counters(body: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     logs = as_mapping(body.get("ata_smart_error_log"))
     logged = next((as_mapping(logs[name]).get("count") for name in ("extended", "summary") if name in logs), None)
     for name, value in (
-        ("grown_defects", body.get("scsi_grown_defect_list")),
+        ("grown_defects", _grown_defects(body)),
         ("power_cycles", body.get("power_cycle_count")),
         ("logged_errors", logged),
         ("pending_defects", as_mapping(body.get("ata_pending_defects_log")).get("count")),
@@ -222,6 +224,13 @@ def _counters(body: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     ):
         if (count := as_int(value)) is not None:
             yield name, count
+
+
+def _grown_defects(body: Mapping[str, Any]) -> int | None:
+    """Entries of the list; 7.0 and 7.1 print its length in bytes, of which an entry has 8, in one old format 4."""
+    listed = as_int(body.get("scsi_grown_defect_list"))
+    release = as_list(as_mapping(body["smartctl"]).get("version"))
+    return listed // (4 if listed % 8 else 8) if listed and release in ([7, 0], [7, 1]) else listed
 
 
 def _numbers(values: Mapping[str, Any], prefix: str, depth: int = 3) -> Iterator[tuple[str, int]]:

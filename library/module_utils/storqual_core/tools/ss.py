@@ -14,10 +14,7 @@ _TIMEOUT = 30.0
 
 
 def parse_acknowledged(text: str) -> int:
-    """`ss --tcp --info --no-header`: the bytes that the peers acknowledged, of all connections together.
-
-    Raises ToolError for a text of no connection, and for a connection without its count.
-    """
+    """`ss --tcp --info --no-header`: bytes acknowledged, of all connections. Raises ToolError where a count lacks."""
     connections = [line for line in text.splitlines() if line[:1].strip()]
     counts = [int(count) for count in _ACKNOWLEDGED.findall(text)]
     if not counts or len(counts) != len(connections):

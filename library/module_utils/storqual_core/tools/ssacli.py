@@ -350,7 +350,8 @@ def _enclosure(part: TreePart) -> EnclosureFacts:
     return EnclosureFacts(
         position=":".join(place.groups()) if place else f"{port}:{box}" if port and box else part.name,
         vendor=part.fields.get("Vendor ID") or (make.group("vendor") if make else ""),
-        model=part.fields.get("Model") or (make.group("model").strip() if make else part.name),
+        model=part.fields.get("Model")
+        or (make.group("model") if make else part.name[: place.start()] if place else part.name).strip(),
         slots=int(bays) if _BAYS.fullmatch(bays) else None,
         state=f"ssacli gives only part of where {part.name[:80]!r} is"
         if half

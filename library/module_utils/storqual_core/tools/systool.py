@@ -14,13 +14,16 @@ from ..kit.command import Runner
 from ..kit.errors import ToolError
 from ..kit.labelled_text import BYTE_ORDER_MARK, first_line
 
-# what stands where nothing begins goes on with the value before it
-_BEGINS = re.compile(r"^(?=(?: {2})?Class\b| {4}(?: {2})?[A-Za-z_][\w.:-]*(?: path)? *=)", re.MULTILINE)
+# what stands where nothing begins goes on with the value before it; pages and mail change how far a line is in
+_BEGINS = re.compile(
+    r'^(?=[ \t]*Class = |[ \t]+(?:Class Device|[A-Za-z_][\w.:-]*)(?: path)? *=(?:\s+["<]|\s+[0-9a-f]{2}\b|$))',
+    re.MULTILINE,
+)
 _CLASS = re.compile(r'Class = "(?P<name>[^"\n]+)"')
-_DEVICE = re.compile(r' {2}Class Device = "(?P<name>[^"\n]+)"')
-_PATH = re.compile(r' {2}Class Device path = "(?P<path>/[^"\n]+)"')
-_VALUE = r'(?: "(?P<text>.*)"| <store method only>|(?:\s+[0-9a-f]{2})*)'
-_ATTRIBUTE = re.compile(rf" {{4}}(?P<behind> {{2}})?(?P<name>[\w.:-]+(?: path)?) *={_VALUE}", re.DOTALL)
+_DEVICE = re.compile(r'Class Device = "(?P<name>[^"\n]+)"')
+_PATH = re.compile(r'Class Device path =\s+"(?P<path>/[^"\n]+)"')
+_VALUE = r'(?:\s+"(?P<text>.*)"| <store method only>|(?:\s+[0-9a-f]{2})*)'
+_ATTRIBUTE = re.compile(rf"(?P<name>[\w.:-]+(?: path)?) *={_VALUE}", re.DOTALL)
 _SECRET = re.compile(r"(?:device/)?(?:username|passw).*|.*secret")
 Attributes = Dict[str, Optional[str]]
 """By name; None where nothing was printed, for what can only be written, and for what is secret or bytes."""
@@ -33,7 +36,7 @@ def parse_class(text: str) -> tuple[str, dict[str, Attributes]]:
     for what is none of it, for a value that does not end, and for what comes twice.
     """
     lines = "\n".join(map(str.rstrip, text.lstrip(BYTE_ORDER_MARK).splitlines()))
-    before, *entries = map(str.rstrip, _BEGINS.split(lines))
+    before, *entries = map(str.strip, _BEGINS.split(lines))
     of = _CLASS.fullmatch(entries[0]) if entries and not before else None
     if of is None:
         raise ToolError(f"systool names no class first, but: {first_line(text)}")
@@ -41,7 +44,9 @@ def parse_class(text: str) -> tuple[str, dict[str, Attributes]]:
     devices: list[Attributes] = []
     for entry in entries[1:]:
         device, path, attribute = (each.fullmatch(entry) for each in (_DEVICE, _PATH, _ATTRIBUTE))
-        key = f"{'device/' * bool(attribute['behind'])}{attribute['name']}" if attribute else ""
+        key = attribute["name"] if attribute else ""
+        if devices and "Device" in devices[-1] and key != "Device path":
+            key = f"device/{key}"
         if device:
             names.append(device["name"])
             devices.append({})

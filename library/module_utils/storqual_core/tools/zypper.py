@@ -46,7 +46,7 @@ _SUMMARY = re.compile(
 )
 _COUNT = re.compile(r"([0-9]{1,6}) (new\b)?(?: ?(packages?|products?|patch(?:es)?|patterns?))?(?: ?to (\w+))?[^,]*")
 _STEP = re.compile(
-    r"\([0-9]+/[0-9]+\) (Installing|Removing|Upgrading):? (\S+?)[ ,.]*(?:\[[. ]*(done|error|not found)[^\]]*\]?)?"
+    r"(?:\(\d+/\d+\) )?(Installing|Removing|Upgrading):? (\S+?)[ ,.]*(?:\[[. ]*(done|error|not found)[^\]]*\]?)?"
 )
 _KNOWN = re.compile(
     r"Reading installed packages\.\.\.|Loading repository data\.\.\.|Resolving package dependencies\.\.\."
@@ -118,7 +118,8 @@ class _Reader:
         head = _HEAD.fullmatch(self._head)
         verb = _KINDS.get(head.group(3).lower(), "") if head else ""
         if head and verb and head.group(2) == "package":
-            names = _names(self.rows or [], int(head.group(1) or 1), number, self._head)
+            count = int(head.group(1) or 0) or (1 if " is going " in self._head else None)
+            names = _names(self.rows or [], count, number, self._head)
             self.planned.setdefault(verb, []).extend(names)
         self.rows, self._head = None, ""
 
@@ -144,14 +145,17 @@ class _Reader:
             self.known -= 1
 
 
-def _names(rows: Sequence[str], count: int, number: int, head: str) -> list[str]:
-    """The packages below a heading: names side by side, or with `--details` one with its columns in each line."""
+def _names(rows: Sequence[str], count: int | None, number: int, head: str) -> list[str]:
+    """The packages below a heading: names side by side, or with `--details` one with its columns in each line.
+
+    Old releases count one alone, the others only in their summary.
+    """
     columns = [re.split(r"\s{2,}", row) for row in rows]
-    if len(rows) == count and all(len(row) >= 3 for row in columns):
+    if len(rows) == (count or len(rows)) and all(len(row) >= 3 for row in columns):
         # `old -> new` where one goes for the other
         return [f"{name}-{edition.rpartition(' -> ')[2]}" for name, edition, *_ in columns]
     names = [name for row in rows for name in row.split()]
-    if len(names) != count:
+    if len(names) != (count or len(names)):
         raise line_error("zypper", number, head, f"followed by as many packages ({len(names)} are listed)")
     return names
 

@@ -122,6 +122,8 @@ def test_an_answer_of_blkid_that_is_none_is_an_error() -> None:
     """Status 4 is wrong use or an internal error."""
     with pytest.raises(ToolError, match="status 4"):
         parse_export(4, "")
+    with pytest.raises(ToolError, match="told of several devices"):
+        parse_export(0, "DEVNAME=/dev/sda1\nTYPE=ext4\n\nDEVNAME=/dev/sdb\nTYPE=linux_raid_member\n")
 
 
 @settings(max_examples=40, deadline=None)

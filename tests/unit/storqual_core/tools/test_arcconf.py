@@ -125,7 +125,7 @@ def test_members_under_array_physical_device_information_are_told_apart_by_place
 
 def test_an_address_with_the_domain_and_the_versions_are_read() -> None:
     adapter = smartraid()
-    assert (adapter.pci, adapter.driver, adapter.driver_version) == ("0000:3b:00.0", "smartpqi", "Linux 2.1.20-035")
+    assert (adapter.pci, adapter.driver, adapter.driver_version) == ("0000:3b:00.0", "smartpqi", "2.1.20-035")
     assert adapter.firmware == {"firmware": "5.21[0]"}
     assert [port.wwn for port in adapter.ports] == ["0x50000d1e00abcd00"]
 
@@ -267,7 +267,7 @@ def test_a_list_within_an_object_ends_where_the_object_goes_on() -> None:
     listed = "   Attached Cables\n      Cable 0 : CN0\n"
     for before in ("   Controller Model ", "   Driver  "):
         adapter = arcconf.parse_config(SMARTRAID.replace(before, listed + before, 1)).adapters[0]
-        assert (adapter.model, adapter.driver_version) == ("SmartX 3154", "Linux 2.1.20-035")
+        assert (adapter.model, adapter.driver_version) == ("SmartX 3154", "2.1.20-035")
         assert adapter.settings["Attached Cables: Cable 0"] == "CN0"
 
 

@@ -16,10 +16,6 @@ CONFIG = fixture_text("multipath", "config.txt")
 SHOW = "multipathd show maps json"
 
 
-def maps(name: str) -> tuple[multipath.MultipathMap, ...]:
-    return multipath.parse_maps(fixture_text("multipath", name))
-
-
 def test_maps_have_alias_wwid_and_device_and_paths_their_states() -> None:
     data, plain = multipath.read_maps(Replay([Call(SHOW, rc=1), Call("multipath -ll", TREE)]))
     assert (data.name, data.wwid, data.node) == ("data", "3600d0230000000000e13955cc3757800", "dm-1")
@@ -118,29 +114,6 @@ def test_a_daemon_that_does_not_run_is_a_sentence_with_its_remedy() -> None:
         multipath.reconfigure(Replay([Call("multipathd reconfigure", "timeout\n")]))
 
 
-def test_a_group_in_brackets_within_the_tree_is_read() -> None:
-    text = TREE.replace(
-        "policy='service-time 0' prio=50 status=active", "selector='queue-length 0' [prio=3][status=active]"
-    )
-    data = multipath.parse_maps(text)[0]
-    assert (data.policy, data.paths[0].priority, data.paths[0].group) == ("queue-length 0", 3, "active")
-
-
-def test_what_is_not_known_yet_is_not_told() -> None:
-    (found,) = maps("just_made.txt")
-    assert (found.name, found.node, found.product) == ("mpatha", "", "")
-    assert [(path.number, path.kernel, path.priority, path.usable) for path in found.paths] == [
-        ("", "failed", None, False),
-        ("8:16", "undef", None, True),
-    ]
-
-
-def test_namespaces_and_a_map_without_paths_are_maps() -> None:
-    (found,) = maps("nvme.txt")
-    assert [path.device for path in found.paths] == ["nvme0n2", "nvme1n2"]
-    assert [found.paths for found in maps("no_paths.txt")] == [()]
-
-
 def test_nothing_printed_is_no_map_and_log_lines_are_none() -> None:
     assert multipath.parse_maps("") == ()
     assert multipath.parse_maps("Mar 09 13:03:26 | sdx: using deprecated getuid callout\n\n") == ()
@@ -162,9 +135,9 @@ def test_another_text_is_refused(text: str, said: str) -> None:
 
 
 def test_a_line_that_is_not_understood_is_kept_with_its_map_and_hides_no_other() -> None:
-    odd = TREE.replace("| `- 7:0:0:0", "| `- seven").replace("size=", '[features="9"][hwhandler="9"]\nsize=', 1)
+    odd = TREE.replace("| `- 7:0:0:0", "| `- seven").replace("size=", '[queueing="9"][rw]\nsize=', 1)
     data, plain = multipath.parse_maps(odd)
-    assert data.notes == ('[features="9"][hwhandler="9"]', "| `- seven sdaf 65:240 failed faulty offline")
+    assert data.notes == ('[queueing="9"][rw]', "| `- seven sdaf 65:240 failed faulty offline")
     assert ([path.device for path in data.paths], len(plain.paths)) == (["sdb", "sdc"], 2)
 
 

@@ -467,8 +467,8 @@ def test_an_expander_card_has_a_box_and_no_port() -> None:
     assert [(each.position, each.model, each.state) for each in adapter.enclosures] == [
         ("Expander 250", "Expander 250", ""),
         ("ACME Expander Card SEP 248", "ACME EXP", ""),
-        ("2I:3", "Internal Drive Cage at Port 2I, Box 3 (Index 1), OK", "OK"),
-        ("1I:4", "Internal Drive Cage at Port 1I, Box 4", ""),
+        ("2I:3", "Internal Drive Cage", "OK"),
+        ("1I:4", "Internal Drive Cage", ""),
         ("SEP (Vendor ID ACME, Model  CAGE 8 ) 249", "CAGE 8", ""),
     ]
     (odd,) = ssacli.parse_controllers(text.replace("      Box: 1\n", "      Box: 1\n      Way: 2C\n")).adapters
