@@ -11,7 +11,7 @@ import pytest
 
 from storqual.judge.verdict import verdict_of
 from storqual.run import read_run
-from storqual.run.evidence import published_findings
+from storqual.signoff.findings import published_findings
 from storqual_core.kit.errors import StorqualError
 from tests.attacks.before import KINDS
 from tests.attacks.finished_run import copy_of, finished_run

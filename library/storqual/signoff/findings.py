@@ -24,10 +24,22 @@ from storqual.report.criterion import is_accepted, named_cases, read_criteria, w
 from storqual.report.export import diagnosis_of, end_of
 from storqual.run import Run, read_run, sha256_of
 from storqual.run.closing import is_closed
-from storqual.run.evidence import run_findings
-from storqual.run.files import DAMAGE, damage_sentences, limit_of, parse_line, read_bytes, read_object, read_text
-from storqual.run.layout import MANIFEST
+from storqual.run.evidence import evidence_findings
+from storqual.run.files import (
+    DAMAGE,
+    damage_sentences,
+    file_digest,
+    limit_of,
+    parse_line,
+    read_bytes,
+    read_object,
+    read_text,
+)
+from storqual.run.layout import EVENTS, MANIFEST
 from storqual.run.measurements import measurements
+from storqual.run.notes import read_notes
+from storqual.run.recompute import SampleCheck
+from storqual.signoff.annex import changed_attachments
 from storqual.signoff.manifest import (
     FolderListing,
     Manifest,
@@ -245,6 +257,34 @@ def _run(folder: Path) -> tuple[Run | None, list[str]]:
 
 def _relative(folder: Path, line: str) -> str:
     return line.removeprefix(f"{folder}/")
+
+
+def run_findings(path: Path, samples: SampleCheck | None = None) -> list[str]:
+    """Everything that speaks against a run as it lies there, a sentence each; empty for one that is whole.
+
+    `samples` is what was found when they were read; without it they are read now. What cannot be read as what it is
+    speaks against it as well. Raises nothing of the run's own.
+    """
+    try:
+        run = read_run(path)
+        return [
+            *evidence_findings(run, samples),
+            *published_findings(run),
+            *changed_attachments(path, read_notes(path)),
+        ]
+    except DAMAGE as problem:
+        return damage_sentences(path, problem)
+
+
+def published_findings(run: Run) -> Iterator[str]:
+    """Published files that are not those that were published last, a sentence each."""
+    published = [event for event in run.events if event.kind == "published"]
+    digests: dict[str, str] = dict(published[-1].fields["files"]) if published else {}
+    for name, digest in digests.items():
+        if not (run.path / name).is_file():
+            yield f"{name}: is missing, although {EVENTS} says that it was published"
+        elif file_digest(run.path, name) != digest:
+            yield f"{name}: is not what was published"
 
 
 _TOLERANCE = 1e-6
