@@ -14,6 +14,7 @@ from storqual.run import read_run
 from storqual.signoff.findings import published_findings
 from storqual_core.kit.errors import StorqualError
 from tests.attacks.before import KINDS
+from tests.attacks.before.tampering import Kind
 from tests.attacks.finished_run import copy_of, finished_run
 
 pytestmark = pytest.mark.slow
@@ -62,16 +63,19 @@ def test_there_are_five_hundred_of_them() -> None:
     assert len(KINDS) * EACH >= 500
 
 
+def unseen(kinds: Mapping[str, Kind], name: str, good: Path, folder: Path) -> list[int]:
+    """The drawings of a kind after which the run passes, and what was published of it agrees with it."""
+    numbers = []
+    for number in range(EACH):
+        run = copy_of(good, folder)
+        kinds[name](run, random.Random(f"{name}/{number}"))
+        numbers += [] if seen(run) else [number]
+    return numbers
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_it_is_seen(runs: dict[str, Path], tmp_path: Path, name: str) -> None:
-    """Each drawing: the run does not pass, or what was published of it does not agree with it."""
-    unseen = []
-    for number in range(EACH):
-        run = copy_of(runs["good"], tmp_path)
-        KINDS[name](run, random.Random(f"{name}/{number}"))
-        if not seen(run):
-            unseen.append(number)
-    assert unseen == []
+    assert unseen(KINDS, name, runs["good"], tmp_path) == []
 
 
 def test_no_alteration_of_a_failing_run_makes_it_pass(runs: dict[str, Path], tmp_path: Path) -> None:
