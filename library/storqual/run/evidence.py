@@ -145,6 +145,8 @@ _part = partial(json.dumps, sort_keys=True)
 def _chain(run: Run) -> Iterator[str]:
     """The plan at the beginning, what was collected at the end, and each kind of event where it belongs."""
     yield from plan_findings(run)
+    if not run.events:
+        return
     if any(event.kind == "planned" for event in run.events[1:]):
         yield f"{EVENTS}: has two beginnings"
     yield from _of_no_session(run)
