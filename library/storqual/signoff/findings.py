@@ -291,6 +291,7 @@ _TOLERANCE = 1e-6
 """Relative: another build of numpy may round the last digits otherwise."""
 
 _OF_RUN = ("run", "outcome", "exit_code", "inputs", "coverage", "settings", "sectors_written_outside_claims")
+_SENTENCES = ("reason", "evidence", "overall", "warnings")
 _WORDS = ("id", "bench", "adapter", "point", "metric", "unit", "better", "against", "required", "outcome", "waiver")
 _COUNTS = ("samples", "suspect", "sessions", "ios")
 _NUMBERS = ("candidate", "reference", "shift_percent", "loss_percent", "margin_percent", "detectable_percent")
@@ -336,8 +337,10 @@ class JudgedAgain:
         """
         stored = read_judgement(self.run, path)
         again = self.verdict(_waivers_of(self.run, path, stored), datetime.fromisoformat(str(stored["as_of"])))
-        differences = [f"{path}: {difference}" for difference in _differences(stored, again)]
         made_by = (self.run.document.get("versions") or {}).get("storqual")
+        # another version may say the same in other words
+        names = (*_OF_RUN, *_SENTENCES) if made_by == __version__ else _OF_RUN
+        differences = [f"{path}: {difference}" for difference in _differences(stored, again, names)]
         if differences and made_by != __version__:
             differences.append(f"{path}: the run was made by storqual {made_by}, and is judged here by {__version__}")
         return differences
@@ -431,11 +434,11 @@ def _why_not(run: Run, verdict: Mapping[str, Any], code: int) -> str:
     return f"{reason}; a run that could not be judged can be neither signed nor waived; {way}"
 
 
-def _differences(stored: Mapping[str, Any], again: Mapping[str, Any]) -> list[str]:
+def _differences(stored: Mapping[str, Any], again: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     """Where the stored verdict says something else than its files; the first of many criteria."""
     differences = [
         f"found {name} {stored.get(name)!r}, the files say {again[name]!r}"
-        for name in _OF_RUN
+        for name in names
         if stored.get(name) != again[name]
     ]
     before, after = stored["criteria"], again["criteria"]
