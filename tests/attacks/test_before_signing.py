@@ -91,7 +91,6 @@ def altered(run: Path, folder: Path, seed: int, *sizes: int) -> Iterator[tuple[l
 
 
 def test_no_alteration_of_a_failing_run_makes_it_pass(runs: dict[str, Path], tmp_path: Path) -> None:
-    """Each is altered by two kinds: none is released."""
     verdicts = altered(runs["bad"], tmp_path, 16, 2)
     assert [names for names, verdict in verdicts if verdict["outcome"] in PASSING] == []
 

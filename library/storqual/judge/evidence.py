@@ -168,8 +168,8 @@ def several_builds(run: Run) -> list[str]:
         for name, build in {**read, "kernel": event.fields.get("kernel")}.items():
             if build:
                 builds[str(event.bench), event.text("arm"), name][str(build)] = None
-    found = ((*key, " and ".join(ran)) for key, ran in builds.items() if len(ran) > 1)
-    return [f"{bench}: sessions of the {arm} ran {name} in builds {ran}" for bench, arm, name, ran in found]
+    changed = [(*key, " and ".join(ran)) for key, ran in builds.items() if len(ran) > 1]
+    return [f"{bench}: sessions of the {arm} ran {name} in builds {ran}" for bench, arm, name, ran in changed]
 
 
 def _not_in_effect(run: Run) -> list[str]:

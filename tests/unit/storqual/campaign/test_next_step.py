@@ -148,7 +148,6 @@ def test_what_cannot_go_on_stops_until_somebody_resumes(
     ],
 )
 def test_what_is_not_as_it_was_planned_is_not_resumed(tmp_path: Path, name: str, old: str, new: str) -> None:
-    """A batch of a second try is beside the plan's, and asks for what they ask for."""
     path = plan(tmp_path)
     text = (path / name.replace("s01.2", "s01")).read_text(encoding="utf-8")
     assert old in text

@@ -104,7 +104,6 @@ def test_every_payload_is_shown_as_what_it_is(infected: tuple[Path, tuple[str, .
     for section in ("problems", "subject", "criteria", "time", "arms", "coverage", "points"):
         assert expected in page.section(section).text().replace("\u00ad", ""), section
     assert expected in page.root.all("h1")[0].text()
-    # and none of them can act
     source = (run / "report.html").read_text(encoding="utf-8")
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]", source)
     assert not re.search(r"&#x?0*(?:[0-8]|1[0-9a-f]|1b|127);", source, re.IGNORECASE)
