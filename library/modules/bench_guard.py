@@ -134,6 +134,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.storqual_core.facts.preflight import Request, Result, examine
 from ansible.module_utils.storqual_core.facts.tool_facts import errors_on_record
 from ansible.module_utils.storqual_core.kit.errors import StorqualError
+from ansible.module_utils.storqual_core.kit.machine import visible
 from ansible.module_utils.storqual_core.kit.results import STATE_DIR, WORDS
 
 
@@ -182,7 +183,7 @@ def main() -> None:
     result = result_of(outcome)
     # a drive that is out of reach is explained by the port that is down
     for sentence in [*outcome.conditions, *outcome.unread]:
-        module.warn(sentence)
+        module.warn(visible(sentence))
     if outcome.exit_code:
         sentences = [*outcome.problems, *outcome.refusals]
         module.fail_json(msg="\n".join(sentences), storqual_exit_code=outcome.exit_code, **result)

@@ -3,7 +3,8 @@
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import pytest
 
 from storqual.judge.verdict import verdict_of
 from storqual.run import read_run
-from storqual.run.evidence import published_findings
+from storqual.signoff.findings import published_findings
 from storqual_core.kit.errors import StorqualError
 from tests.attacks.before import KINDS
+from tests.attacks.before.tampering import Kind
 from tests.attacks.finished_run import copy_of, finished_run
 
 pytestmark = pytest.mark.slow
@@ -62,33 +64,35 @@ def test_there_are_five_hundred_of_them() -> None:
     assert len(KINDS) * EACH >= 500
 
 
+def unseen(kinds: Mapping[str, Kind], name: str, good: Path, folder: Path) -> list[int]:
+    """The drawings of a kind after which the run passes, and what was published of it agrees with it."""
+    numbers = []
+    for number in range(EACH):
+        run = copy_of(good, folder)
+        kinds[name](run, random.Random(f"{name}/{number}"))
+        numbers += [] if seen(run) else [number]
+    return numbers
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_it_is_seen(runs: dict[str, Path], tmp_path: Path, name: str) -> None:
-    """Each drawing: the run does not pass, or what was published of it does not agree with it."""
-    unseen = []
-    for number in range(EACH):
-        run = copy_of(runs["good"], tmp_path)
-        KINDS[name](run, random.Random(f"{name}/{number}"))
-        if not seen(run):
-            unseen.append(number)
-    assert unseen == []
+    assert unseen(KINDS, name, runs["good"], tmp_path) == []
+
+
+def altered(run: Path, folder: Path, seed: int, *sizes: int) -> Iterator[tuple[list[str], dict[str, Any]]]:
+    """Verdicts of copies that were altered by some kinds one after the other, where there is one."""
+    source = random.Random(seed)
+    for _ in range(ALTERED):
+        copy = copy_of(run, folder)
+        names = source.sample(list(KINDS), source.choice(sizes) if len(sizes) > 1 else sizes[0])
+        alter(copy, names, source)
+        with suppress(StorqualError):
+            yield names, verdict_of(copy)
 
 
 def test_no_alteration_of_a_failing_run_makes_it_pass(runs: dict[str, Path], tmp_path: Path) -> None:
-    """Each is altered by two kinds one after the other: none is released."""
-    passed = []
-    source = random.Random(16)
-    for number in range(ALTERED):
-        run = copy_of(runs["bad"], tmp_path)
-        names = source.sample(list(KINDS), 2)
-        alter(run, names, source)
-        try:
-            outcome = verdict_of(run)["outcome"]
-        except StorqualError:
-            continue
-        if outcome in PASSING:
-            passed.append((number, names))
-    assert passed == []
+    verdicts = altered(runs["bad"], tmp_path, 16, 2)
+    assert [names for names, verdict in verdicts if verdict["outcome"] in PASSING] == []
 
 
 def required_figures(verdict: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -101,24 +105,11 @@ def test_a_passing_run_that_was_altered_passes_with_the_same_required_figures_on
     runs: dict[str, Path], tmp_path: Path
 ) -> None:
     """One kind or two at a time: where it still passes, no figure that decides is another one."""
+    verdicts = [both for both in altered(runs["good"], tmp_path, 17, 1, 2) if both[1]["outcome"] in PASSING]
     before = required_figures(verdict_of(runs["good"]))
-    changed, same = [], 0
-    source = random.Random(17)
-    for number in range(ALTERED):
-        run = copy_of(runs["good"], tmp_path)
-        names = source.sample(list(KINDS), source.choice((1, 2)))
-        alter(run, names, source)
-        try:
-            verdict = verdict_of(run)
-        except StorqualError:
-            continue
-        if verdict["outcome"] in PASSING:
-            same += 1
-            if required_figures(verdict) != before:
-                changed.append((number, names))
-    assert changed == []
+    assert [names for names, verdict in verdicts if required_figures(verdict) != before] == []
     # what was published is not what a verdict rests on: some pass, most do not
-    assert 0 < same < ALTERED // 2
+    assert 0 < len(verdicts) < ALTERED // 2
 
 
 def test_a_finding_names_the_file(runs: dict[str, Path], tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from storqual.judge.verdict import judge_run, verdict_of
 from storqual.run import EVENT_KINDS, append_event, is_signed, iter_events, read_run
 from storqual.run.closing import close_run, collected
 from storqual.run.event_kinds import Stage
-from storqual.run.evidence import published_findings, record_published
+from storqual.run.evidence import record_published
+from storqual.signoff.findings import published_findings
 from storqual.signoff.verify import verify_run
 from storqual.witness import check_witness
 from storqual.witness.milestones import milestones_of

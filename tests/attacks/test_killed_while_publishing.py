@@ -15,7 +15,8 @@ from storqual.campaign.pipeline import publish
 from storqual.cli.playbook.record import record
 from storqual.judge.verdict import judge_run
 from storqual.run import append_check, read_run, write_bytes
-from storqual.run.evidence import evidence_findings, published_findings
+from storqual.run.evidence import evidence_findings
+from storqual.signoff.findings import published_findings
 from tests.attacks.finished_run import GATE, SUITE, copy_of
 from tests.support.make_lab import KERNEL, OTHER, lab_hosts
 from tests.support.simulated_campaign import Bench, Rates, drive, plan

@@ -9,13 +9,10 @@ import pytest
 from storqual.judge.verdict import verdict_of
 from tests.attacks.before.trials import TRIAL_KINDS
 from tests.attacks.finished_run import copy_of
-from tests.attacks.test_before_signing import seen
+from tests.attacks.test_before_signing import seen, unseen
 from tests.attacks.trial_run import trial_run
 
 pytestmark = pytest.mark.slow
-
-EACH = 8
-"""Drawings of each kind."""
 
 
 @pytest.fixture(scope="module")
@@ -33,14 +30,7 @@ def test_the_runs_are_what_they_are_taken_for(runs: dict[str, Path]) -> None:
 
 @pytest.mark.parametrize("name", TRIAL_KINDS)
 def test_it_is_seen(runs: dict[str, Path], tmp_path: Path, name: str) -> None:
-    """Each drawing: the run does not pass, and not for a reason of its trials."""
-    unseen = []
-    for number in range(EACH):
-        run = copy_of(runs["good"], tmp_path)
-        TRIAL_KINDS[name](run, random.Random(f"{name}/{number}"))
-        if not seen(run):
-            unseen.append(number)
-    assert unseen == []
+    assert unseen(TRIAL_KINDS, name, runs["good"], tmp_path) == []
 
 
 def test_no_alteration_of_a_failing_run_makes_it_pass(runs: dict[str, Path], tmp_path: Path) -> None:

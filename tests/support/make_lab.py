@@ -76,7 +76,6 @@ LOCAL = ["-i", "inventories/local", "--baseline", "baseline", "--candidate", "ca
 VIRTUAL = ["-i", "inventories/virtual", "--baseline", "stable", "--candidate", "new", "--suite", "mine.suite.yml"]
 STABLE_ALONE = ["-i", "inventories/virtual", "--candidate", "stable", "--suite", "mine.suite.yml"]
 HOSTS = "inventories/virtual/hosts.yml"
-STABLE = "inventories/virtual/drops/stable.yml"
 NEW = "inventories/virtual/drops/new.yml"
 ZEROS = "0" * 64
 MEMBERS = "members: [SYM0000001, SYM0000002]"

@@ -13,7 +13,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.utils.display import Display
 
 from storqual.base.console_log import joined_dumps, panic_text
-from storqual.base.text import terminal_text
+from storqual.base.text import terminal_text, visible_text
 from storqual.bench.follow import UnreachableError
 from storqual.bench.health import (
     FIRE,
@@ -72,7 +72,7 @@ class ActionModule(RecoveringAction):
                 self._refuse_restart()
                 rows = self._proven(bench, variables, rows)
         except (StorqualError, AnsibleConnectionFailure) as problem:
-            return {**result, "failed": True, "msg": str(problem), "storqual_exit_code": 2}
+            return {**result, "failed": True, "msg": visible_text(str(problem)), "storqual_exit_code": 2}
         for row in rows:
             display.display(terminal_text(f"{bench}: {row.part}: {row.works}: {row.text}"))
         wrong = broken(rows)

@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible.utils.display import Display
 
+from storqual.base.text import terminal_text, visible_text
 from storqual.bench.bench_action import BenchAction
 from storqual.bench.labgrid import PlaceBook, release_place
 from storqual.bench.lease import (
@@ -69,7 +70,12 @@ class ActionModule(BenchAction):
             release = self._task.args.get("release")
             done = self._release(bench, queue) if release else self._reserve(bench, queue, place)
         except StorqualError as problem:
-            return {**result, "failed": True, "msg": str(problem), "storqual_exit_code": problem.exit_code}
+            return {
+                **result,
+                "failed": True,
+                "msg": visible_text(str(problem)),
+                "storqual_exit_code": problem.exit_code,
+            }
         return {**result, "changed": True, **done}
 
     def _reserve(self, bench: str, queue: str, place: LabgridPlace | None) -> dict[str, Any]:
@@ -107,7 +113,7 @@ class ActionModule(BenchAction):
         waiting = Waiting(wait_s, display.display, look=self._look(state_dir))
         answer = reserve(self._ask(state_dir), bench, owner, waiting, take=bool(self._task.args.get("take")))
         for sentence in answer["ended"]:
-            display.display(f"{bench}: {sentence}")
+            display.display(terminal_text(f"{bench}: {sentence}"))
             append_event(run, "note", {"bench": bench, "text": sentence})
         return f"{answer['lease']['number']}@{state_dir}"
 
@@ -131,7 +137,8 @@ class ActionModule(BenchAction):
             try:
                 self._put_out_unfit(bench, lease.partition("@")[2], queue)
             except StorqualError as problem:
-                display.warning(f"{bench}: nobody knows whether it is fit for another campaign: {problem}")
+                why = terminal_text(str(problem))
+                display.warning(f"{bench}: nobody knows whether it is fit for another campaign: {why}")
             Keeper(lease, bench).stop()
             number, _, state_dir = lease.partition("@")
             try:
@@ -152,7 +159,7 @@ class ActionModule(BenchAction):
             return
         out = put_out(bench, "; ".join(reasons), queue)
         text = f"{bench} is {out.describe()}"
-        display.warning(text)
+        display.warning(terminal_text(text))
         append_event(run, "note", {"bench": bench, "text": text})
         self._ask(state_dir)({"act": "out", "out": asdict(out)})
 
@@ -170,7 +177,7 @@ class ActionModule(BenchAction):
             try:
                 release_place(Path(folder), int(number))
             except StorqualError as problem:
-                display.warning(f"the place is not released: {problem}")
+                display.warning(terminal_text(f"the place is not released: {problem}"))
             folder_book(Path(folder))({"act": "release", "number": int(number)})
 
     def _lasting_or_none(self) -> Any:

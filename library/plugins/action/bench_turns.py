@@ -15,6 +15,7 @@ from ansible.errors import AnsibleConnectionFailure
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.utils.display import Display
 
+from storqual.base.text import terminal_text, visible_text
 from storqual.bench.bench_action import BenchAction
 from storqual.bench.follow import BatchProgress, Collector, Stopped, describe, follow
 from storqual.bench.lease import Keeper, put_out, queue_folder
@@ -82,7 +83,7 @@ class ActionModule(BenchAction):
                 )
             )
             for wrong in notify_witness(run, {str(self._variables.get("storqual_witness"))}, bench):
-                display.warning(f"{bench}: {wrong}")
+                display.warning(terminal_text(f"{bench}: {wrong}"))
             going_on = result.get("outcome") == "done" and not result.get("failed")
             batch = self._following(run, bench, batch) if going_on else None
         from storqual.console.console import console_of  # noqa: PLC0415 - what a module need not is not imported
@@ -128,7 +129,7 @@ class ActionModule(BenchAction):
                 still_s=still_limit_s(read_run(run), bench),
             )
         except StorqualError as problem:
-            return {"failed": True, "msg": str(problem), "storqual_exit_code": problem.exit_code}
+            return {"failed": True, "msg": visible_text(str(problem)), "storqual_exit_code": problem.exit_code}
         finally:
             line.close()
         result = {"changed": True, "outcome": end.outcome, "samples": end.samples, "msg": end.message}
@@ -185,7 +186,7 @@ class ActionModule(BenchAction):
                 reason=stopped.reason,
                 silent_s=stopped.seconds,
                 console_mark=console,
-                say=display.display,
+                say=lambda text: display.display(terminal_text(text)),
             )
             self._connection.reset()
 
@@ -198,9 +199,9 @@ class ActionModule(BenchAction):
         state_dir = str(self._task.args["state_dir"])
         try:
             here = replace(self._here(bench), program=f"{state_dir}/{self._send_program(state_dir, run.name)}")
-            outcome, message = run_streamed(run, batch, here, say=display.display)
+            outcome, message = run_streamed(run, batch, here, say=lambda text: display.display(terminal_text(text)))
         except StorqualError as problem:
-            return {"failed": True, "msg": str(problem), "storqual_exit_code": problem.exit_code}
+            return {"failed": True, "msg": visible_text(str(problem)), "storqual_exit_code": problem.exit_code}
         return {"changed": True, "outcome": outcome, "msg": message}
 
     def _settle(self, run: Path) -> dict[str, Any]:
@@ -210,13 +211,13 @@ class ActionModule(BenchAction):
 
         def say(text: str) -> None:
             lines.append(text)
-            display.display(text)
+            display.display(terminal_text(text))
 
         try:
             if leaves_something(run):
                 settle(self._lasting(), str(self._task.args["state_dir"]), self._places(), say=say)
         except StorqualError as problem:
-            return {"failed": True, "msg": str(problem), "storqual_exit_code": problem.exit_code}
+            return {"failed": True, "msg": visible_text(str(problem)), "storqual_exit_code": problem.exit_code}
         return {"changed": bool(lines), "told": lines}
 
     def _places(self) -> Any:

@@ -10,6 +10,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from storqual.base import child
+from storqual.base.text import terminal_text, visible_text
 from storqual.bench.live_line import displaced
 
 display = Display()
@@ -51,12 +52,12 @@ class ActionModule(ActionBase):
         if not answered:
             nothing = f"storqual {words[0]} ended with {ended.returncode}"
             reason = ended.stderr.strip() or ended.stdout.strip() or nothing
-            return {**result, "failed": True, "msg": reason, "storqual_exit_code": ended.returncode}
+            return {**result, "failed": True, "msg": visible_text(reason), "storqual_exit_code": ended.returncode}
         message = data.get("told") if isinstance(data, dict) else None
         if message:
             # what a person who waits is told; the rest of an answer is for tasks
             displaced()
-            display.display(str(message))
+            display.display(terminal_text(str(message)))
         result["code"] = ended.returncode
         result["data"] = data
         return result

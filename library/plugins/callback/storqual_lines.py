@@ -35,7 +35,8 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_ok(self, result: Any) -> None:
         """Warnings of a task that did its work."""
-        self._handle_warnings_and_exception(result)
+        for warning in result.result.get("warnings") or ():
+            self._show(f"[WARNING]: {warning}", color="bright purple", stderr=True)
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         """Where and why, in the words of the task's own message."""
@@ -57,11 +58,11 @@ class CallbackModule(CallbackBase):
         message = failure_message(result.result).strip()
         self._show(f"{result.host.get_name()} | {how}: {result.task.get_name()} | {message}", color="red")
 
-    def _show(self, text: str, color: str | None = None) -> None:
+    def _show(self, text: str, color: str | None = None, *, stderr: bool = False) -> None:
         # not at the top: as above
         from storqual.base.text import terminal_text  # noqa: PLC0415
         from storqual.bench.live_line import displaced  # noqa: PLC0415 - as above
 
         displaced()
         for line in text.splitlines():
-            self._display.display(terminal_text(line), color=color)
+            self._display.display(terminal_text(line), color=color, stderr=stderr)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from storqual.base.text import terminal_text
+
 _PLAIN_EVERY_S = 20.0
 _APART_S = 5.0
 """So far apart, on the whole, are the lines of several benches."""
@@ -108,7 +110,7 @@ class Board:
         """Put the bench's line on the board, and paint the board unless it was painted just now."""
         with _state(self.file) as state:
             new = self.bench not in state["lines"]
-            state["lines"][self.bench] = text[: self.columns - 1]
+            state["lines"][self.bench] = terminal_text(text)[: self.columns - 1]
             if not new and self.clock() - state["at"] < _AGAIN_S:
                 return
             lines = [f"\r\x1b[2K{line}" for _, line in sorted(state["lines"].items())]
@@ -145,12 +147,12 @@ class LiveLine:
     def show(self, text: str) -> None:
         """Show `text` now on a terminal; elsewhere when the last line is old enough."""
         if self._live:
-            self._write(_CLEAR + text, "")
+            self._write(_CLEAR + terminal_text(text), "")
             return
         now = self._clock()
         if self._last is None or now - self._last >= self._every_s:
             self._last = now
-            self._write(text, "\n")
+            self._write(terminal_text(text), "\n")
 
     def close(self) -> None:
         """Leave the terminal's line empty for what comes next."""

@@ -20,6 +20,7 @@ from storqual.checks.seen import (
     UndecidedError,
     fail_with,
     looked_at,
+    message_of,
     not_judged_with,
     not_judged_without,
     some,
@@ -189,7 +190,7 @@ class CampaignKeywords(AboutSubject):
         not_judged_with(_first([*_reasons(judged, "ERROR"), *_reasons(judged, "SKIPPED")]))
         undecided = _first(_reasons(judged, "INCONCLUSIVE"))
         if undecided:
-            raise UndecidedError("\n".join(undecided))
+            raise UndecidedError(message_of(undecided))
         looked_at(f"{metric} at {plural(len(judged), 'point')}")
 
     @keyword

@@ -167,7 +167,7 @@ def _text(value: object) -> str:
 def looked_at(what: str) -> None:
     """Have the running test say what it looked at: the evidence of a check that passes."""
     with suppress(RobotNotRunningError):
-        BuiltIn().set_test_message(what, append=True, separator="; ")
+        BuiltIn().set_test_message(message_of([what]), append=True, separator="; ")
 
 
 def not_judged_without(number: int, what: str) -> None:
@@ -183,18 +183,24 @@ def some(names: Iterable[str], most: int = 6) -> str:
     return ", ".join([*every[:most], *more])
 
 
+def message_of(lines: Iterable[str]) -> str:
+    """Lines as one message that is no page of HTML to Robot Framework, whatever a device or a run is called."""
+    message = "\n".join(lines)
+    return f" {message}" if message.startswith("*HTML*") else message
+
+
 def fail_with(problems: Iterable[str]) -> None:
     """Raise AssertionError with every problem on a line of its own; nothing for none."""
     lines = list(problems)
     if lines:
-        raise AssertionError("\n".join(lines))
+        raise AssertionError(message_of(lines))
 
 
 def not_judged_with(problems: Iterable[str]) -> None:
     """Raise NotJudgedError likewise: what is wrong is the rig or the record, not what is qualified."""
     lines = list(problems)
     if lines:
-        raise NotJudgedError("\n".join(lines))
+        raise NotJudgedError(message_of(lines))
 
 
 Setting = Mapping[str, Any]

@@ -242,10 +242,10 @@ class RunIndex:
         return [dict(zip(names, row, strict=True)) for row in self._connection.execute(query)]
 
     def noise(self, newest: int) -> Iterator[Noise]:
-        """Noise entries of the newest runs, so many."""
+        """Noise entries of the newest runs, so many; copies of a run with other verdicts are one."""
         query = (
             "SELECT bench, adapter, point, metric, sd_pair, df_pair, sd_session, df_session FROM noise"
-            " WHERE digest IN (SELECT digest FROM run ORDER BY created DESC LIMIT ?)"
+            " WHERE digest IN (SELECT min(digest) FROM run GROUP BY name ORDER BY max(created) DESC LIMIT ?)"
         )
         for row in self._connection.execute(query, (newest,)):
             yield Noise(*row)

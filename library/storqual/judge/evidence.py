@@ -133,7 +133,7 @@ def rig_problems(run: Run) -> list[str]:
     if outside:
         problems.append(f"{outside} sectors were written to disks that no claim covers")
     problems += [text for text, why in _against_the_rig(run) if not why]
-    return problems + _shared_boots(run) + _changed_inputs(run) + _not_in_effect(run)
+    return problems + _shared_boots(run) + _changed_inputs(run) + _not_in_effect(run) + several_builds(run)
 
 
 def recovered_problems(run: Run) -> list[str]:
@@ -157,6 +157,19 @@ def _against_the_rig(run: Run) -> Iterator[tuple[str, str]]:
 def _changed_inputs(run: Run) -> list[str]:
     """Suite, gate and drops were frozen by digest at plan time: what was changed since decides nothing."""
     return [problem.removeprefix(f"{run.path}/") for problem in run.verify_inputs()]
+
+
+def several_builds(run: Run) -> list[str]:
+    """Arms whose sessions on a bench ran several builds: files were exchanged meanwhile, and no drop has both."""
+    builds: defaultdict[tuple[str, str, str], dict[str, None]] = defaultdict(dict)
+    for event in run.events_of("session_started"):
+        drivers = (event.fields.get("provisioned") or {}).get("drivers") or {}
+        read = {name: build.get("srcversion") for name, build in drivers.items()}
+        for name, build in {**read, "kernel": event.fields.get("kernel")}.items():
+            if build:
+                builds[str(event.bench), event.text("arm"), name][str(build)] = None
+    changed = [(*key, " and ".join(ran)) for key, ran in builds.items() if len(ran) > 1]
+    return [f"{bench}: sessions of the {arm} ran {name} in builds {ran}" for bench, arm, name, ran in changed]
 
 
 def _not_in_effect(run: Run) -> list[str]:

@@ -139,7 +139,7 @@ def _covers(waiver: Waiver, entry: VerdictEntry) -> bool:
         return False
     if not fnmatch.fnmatchcase(str(entry.bench or ""), waiver.bench):
         return False
-    return fits_name(entry.id, waiver.criterion) and fits_name(str(entry.point), waiver.point)
+    return fits_name(entry.id, waiver.criterion) and fits_name(entry.point or "", waiver.point)
 
 
 def required_roles(run: Run) -> tuple[str, ...]:

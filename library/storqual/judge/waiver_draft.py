@@ -116,19 +116,20 @@ def _nothing(verdict: Mapping[str, Any], *, waived: int) -> str:
 
 
 def _waiver(run: Run, entry: Mapping[str, Any]) -> Iterator[str]:
-    """The lines of one waiver. A pattern that matches this failure and no other is its own name, escaped."""
+    """The lines of one waiver, whose names mean no range of drops, no set and no number of letters."""
     scope: list[tuple[str, str | None]] = [
-        ("criterion", glob.escape(str(entry["id"]))),
+        ("criterion", str(entry["id"])),
         ("bench", entry.get("bench")),
         ("adapter", entry.get("adapter")),
-        # compared as it is written before it counts as a pattern
         ("point", entry.get("point")),
         ("drop", run.arms["candidate"].drop),
         ("suite", run.suite.name),
     ]
     # a reason may quote a device: it stays one line
     yield terminal_text(f"  # {entry['id']}: {entry.get('reason') or 'no reason was recorded'}")
-    written = [f"{key}: {json.dumps(value)}" for key, value in scope if value]
+    exact = {key: glob.escape(value).replace("..", "[.].") for key, value in scope if value}
+    exact |= {key: value.replace("*", "?") for key, value in scope if value and key in ("criterion", "point")}
+    written = [f"{key}: {json.dumps(value)}" for key, value in exact.items()]
     loss = _largest_loss(entry.get("loss_percent"))
     if loss is not None:
         written.append(f"max_loss: {loss}  # what was measured, rounded up; a larger loss still fails")

@@ -28,6 +28,7 @@ from storqual.plan.resolve import narrowed
 from storqual.plan.settable import settable, unasked
 from storqual.plan.volumes import layouts_of
 from storqual.run import InputFile, Run, append_event, create_run, new_run_id, read_run
+from storqual.run.evidence import plan_findings, strange_batches
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.quantities import format_duration, format_percent
 
@@ -368,13 +369,10 @@ def plan_run(request: PlanRequest, runs: Path, *, write: bool = True) -> Planned
 
 
 def check_resume(path: Path, *, record: bool = True) -> Run:
-    """Open a run to go on with it, and `record` that.
-
-    Raises BadInputError when a copy in inputs/ has another digest than the plan's.
-    """
-    problems = read_run(path).verify_inputs()
-    if problems:
-        raise BadInputError(problems)
+    """Open a run to go on with it, and `record` that. Raises BadInputError with what is not as it was planned."""
+    run = read_run(path)
+    raise_all([*run.verify_inputs(), *(f"{path}/{problem}" for problem in plan_findings(run))])
+    raise_all(f"{path}/{problem}" for problem in strange_batches(run))
     if record:
         append_event(path, "resumed", {})
     return read_run(path)

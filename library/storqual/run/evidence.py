@@ -7,7 +7,10 @@ A run has the digest of its plan in its first event, and an event that closes it
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from storqual.inputs import load_drop, load_suite
 from storqual.inputs.suite import point_name
@@ -30,14 +33,14 @@ from storqual.run.layout import (
     sha256_of,
 )
 from storqual.run.measurements import measurements
-from storqual.run.notes import changed_attachments, read_notes
 from storqual.run.recompute import SampleCheck, read_raw
 from storqual.run.records import REFERENCE_POINT, Check, Event, planned_session
 from storqual.run.reopened import CORRECTED, counted_checks, reopened
-from storqual.run.run import Run, read_run
+from storqual.run.run import Run
 from storqual.run.turns import COUNTED
 from storqual_core.kit.errors import BadInputError, StorqualError
 
+_LACKS = "it was planned and has no outcome"
 INTERRUPTED = f"{EVENTS}: the run was not closed: it was interrupted before its end, or its end was cut off"
 _FILES = {"samples": SAMPLES, "checks": CHECKS, "raw": f"{RAW}/", "blocks": f"{BATCHES}/", "document": RUN_FILE}
 
@@ -77,26 +80,19 @@ def missing_checks(run: Run) -> list[Check]:
             planned[key] = max(count, planned.get(key, 0))
     outcomes = Counter(check.id for check in counted_checks(run))
     return [
-        _missing(name, source, outcomes[name], count)
+        Check(name, "ERROR", f"{_LACKS} ({outcomes[name]} of {count} are in {CHECKS})", source, None, None, None, {})
         for (source, name), count in planned.items()
         if outcomes[name] < count
     ]
 
 
-def _missing(name: str, source: str, present: int, planned: int) -> Check:
-    reason = f"it was planned and has no outcome ({present} of {planned} are in {CHECKS})"
-    return Check(name, "ERROR", reason, source, None, None, None, {})
-
-
-def _chain(run: Run) -> Iterator[str]:
-    """The plan at the beginning, what was collected at the end, and each kind of event where it belongs."""
-    events = run.events
-    if not events or events[0].kind != "planned":
+def plan_findings(run: Run) -> Iterator[str]:
+    """What is not as it was planned, or as it was when a bench was given it: run.json, inputs and batch files."""
+    first = run.events[:1]
+    if [event.kind for event in first] != ["planned"]:
         yield f"{EVENTS}: has no beginning: its first event is not that of the plan"
         return
-    planned = events[0].fields
-    if any(event.kind == "planned" for event in events[1:]):
-        yield f"{EVENTS}: has two beginnings"
+    planned = first[0].fields
     if planned["run"] != run.name:
         yield f"{RUN_FILE}: is of run {run.name}, its events are of {planned['run']}"
     if planned["plan_sha256"] != plan_digest(run.document):
@@ -106,8 +102,55 @@ def _chain(run: Run) -> Iterator[str]:
         yield from () if run.verify_inputs() else _of_other_inputs(run)
     except BadInputError as problem:
         yield f"{INPUTS}/: {problem.problems[0]}"
+    for event in run.events:
+        for file, digest in event.fields["blocks"].items() if event.kind == "planned" else ():
+            yield from _file(run, file, digest)
+        if event.kind == "block_started":
+            yield from _file(run, f"{event.text('block')}.json", event.fields.get("file_sha256"))
+
+
+def strange_batches(run: Run) -> Iterator[str]:
+    """Batches of second tries, and later ones, that ask for what no batch of the plan asks for; a sentence each."""
+    planned = run.events[0].fields["blocks"]
+    switches = run.document.get("switches") or {}
+    known = {
+        _part(step) for bench in switches.values() for drives in bench.values() for step in chain(*drives.values())
+    }
+    for name in (
+        *planned,
+        *(path.name for path in sorted((run.path / BATCHES).iterdir()) if path.name not in planned),
+    ):
+        try:
+            parts = set(_parts(read_object(run.path, f"{BATCHES}/{name}")))
+            if name not in planned and parts - known:
+                yield f"{BATCHES}/{name}: asks for {min(parts - known)[:200]}, which no batch of the plan asks for"
+            known |= parts if name in planned else set()
+        except DAMAGE as problem:
+            yield from damage_sentences(run.path, problem)
+
+
+def _parts(batch: Mapping[str, Any]) -> Iterator[str]:
+    """What a batch asks of its bench, each part by itself, but for names, numbers and the lengths of ramps."""
+    yield from (_part(item) for item in batch.items() if item[0] not in ("block", "session", "targets", "turns"))
+    yield from map(_part, batch["targets"].items())
+    for turn in batch["turns"]:
+        fio, steps = turn["request"].get("fio") or {}, turn["request"].get("switch") or ()
+        request = {**turn["request"], "switch": None, "pair": None, "fio": {**fio, "ramp_s": None}}
+        yield from map(_part, [[turn["kind"], turn["drives"], request], *steps])
+
+
+_part = partial(json.dumps, sort_keys=True)
+
+
+def _chain(run: Run) -> Iterator[str]:
+    """The plan at the beginning, what was collected at the end, and each kind of event where it belongs."""
+    yield from plan_findings(run)
+    if not run.events:
+        return
+    if any(event.kind == "planned" for event in run.events[1:]):
+        yield f"{EVENTS}: has two beginnings"
     yield from _of_no_session(run)
-    for event in events:
+    for event in run.events:
         if event.bench not in (None, *run.benches):
             yield f"{_at(event)}: is of bench {event.bench}, which this run does not have"
     yield from _order(run)
@@ -269,12 +312,9 @@ def _batches(run: Run, samples: SampleCheck) -> Iterator[str]:
     for event in run.events:
         batch = event.text("block")
         if event.kind == "planned":
-            for file, digest in event.fields["blocks"].items():
-                planned.append(file.removesuffix(".json"))
-                yield from _file(run, file, digest)
+            planned += [file.removesuffix(".json") for file in event.fields["blocks"]]
         elif event.kind == "block_started":
             started.add(batch)
-            yield from _file(run, f"{batch}.json", event.fields.get("file_sha256"))
         elif event.kind == "block_finished":
             done |= {batch} if event.fields["outcome"] == "done" else set()
             yield from _finished(run, event, samples)
@@ -359,31 +399,3 @@ def record_published(run: Path) -> None:
         lists = [event.fields.get("files") for event in iter_events(run) if event.kind == "published"]
         if lists[-1:] != [files]:
             append_event_locked(run, "published", {"files": files})
-
-
-def run_findings(path: Path, samples: SampleCheck | None = None) -> list[str]:
-    """Everything that speaks against a run as it lies there, a sentence each; empty for one that is whole.
-
-    `samples` is what was found when they were read; without it they are read now. What cannot be read as what it is
-    speaks against it as well. Raises nothing of the run's own.
-    """
-    try:
-        run = read_run(path)
-        return [
-            *evidence_findings(run, samples),
-            *published_findings(run),
-            *changed_attachments(path, read_notes(path)),
-        ]
-    except DAMAGE as problem:
-        return damage_sentences(path, problem)
-
-
-def published_findings(run: Run) -> Iterator[str]:
-    """Published files that are not those that were published last, a sentence each."""
-    published = [event for event in run.events if event.kind == "published"]
-    digests: dict[str, str] = dict(published[-1].fields["files"]) if published else {}
-    for name, digest in digests.items():
-        if not (run.path / name).is_file():
-            yield f"{name}: is missing, although {EVENTS} says that it was published"
-        elif file_digest(run.path, name) != digest:
-            yield f"{name}: is not what was published"

@@ -8,8 +8,8 @@ from typing import Any
 
 from storqual.base.text import visible_text
 from storqual.run.events import append_event_locked, iter_events
-from storqual.run.files import file_digest, limit_of
-from storqual.run.layout import ANNEX, EVENTS, locked, sha256_of, write_bytes
+from storqual.run.files import limit_of
+from storqual.run.layout import locked, sha256_of, write_bytes
 from storqual_core.kit.durable import is_name, read_regular
 from storqual_core.kit.errors import BadInputError
 
@@ -109,17 +109,3 @@ def add_note(run: Path, text: str, by: str, links: Sequence[str], attached: Sequ
 def read_notes(run: Path) -> tuple[Note, ...]:
     """The notes in the chain of a run, in their order. Raises StorqualError for a damaged chain."""
     return tuple(Note.from_fields(event.fields, event.time) for event in iter_events(run) if event.kind == "noted")
-
-
-def changed_attachments(run: Path, notes: Sequence[Note]) -> list[str]:
-    problems = []
-    for file in (file for note in notes for file in note.files):
-        path = run / file.path
-        folder, _, name = file.path.rpartition("/")
-        if not is_name(name) or folder not in (NOTES, f"{ANNEX}/{NOTES}"):
-            problems.append(f"{EVENTS}: a note has an attachment that lies in no folder of notes")
-        elif not path.is_file():
-            problems.append(f"{file.path}: is missing, although a note says that it was attached")
-        elif file_digest(run, file.path) != file.sha256:
-            problems.append(f"{file.path}: is not what was attached")
-    return problems

@@ -5,7 +5,7 @@ What was signed is not touched: a note names the manifest's digest and those of 
 of its own. `annex/index.html` shows the notes; it is made from them and is evidence of nothing.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,8 +14,9 @@ from typing import Any
 from storqual.inputs.policy import TrustedKey, fingerprint, load_trust
 from storqual.run import is_signed, read_run, sha256_of, write_bytes
 from storqual.run.files import DAMAGE, file_digest, parse_line, read_bytes
-from storqual.run.layout import ANNEX, MANIFEST, dump_json, locked
-from storqual.run.notes import Note, changed_attachments, make_note
+from storqual.run.layout import ANNEX, EVENTS, MANIFEST, dump_json, locked
+from storqual.run.notes import NOTES as OWN_NOTES
+from storqual.run.notes import Note, make_note
 from storqual.signoff.signature import (
     load_private_key,
     open_envelope,
@@ -26,6 +27,7 @@ from storqual.signoff.signature import (
     validity_problem,
 )
 from storqual.signoff.statement import STATEMENT_TYPE
+from storqual_core.kit.durable import is_name
 from storqual_core.kit.errors import BadInputError
 
 NOTES = f"{ANNEX}/notes"
@@ -144,3 +146,17 @@ def _problem(statement: Mapping[str, Any], note: Note, key: TrustedKey, moment: 
     if any(not attachment.path.startswith(f"{NOTES}/") for attachment in note.files):
         return "an attachment lies outside of the annex"
     return time_problem(key, note.at, moment)
+
+
+def changed_attachments(run: Path, notes: Sequence[Note]) -> list[str]:
+    problems = []
+    for file in (file for note in notes for file in note.files):
+        path = run / file.path
+        folder, _, name = file.path.rpartition("/")
+        if not is_name(name) or folder not in (OWN_NOTES, NOTES):
+            problems.append(f"{EVENTS}: a note has an attachment that lies in no folder of notes")
+        elif not path.is_file():
+            problems.append(f"{file.path}: is missing, although a note says that it was attached")
+        elif file_digest(run, file.path) != file.sha256:
+            problems.append(f"{file.path}: is not what was attached")
+    return problems

@@ -24,10 +24,22 @@ from storqual.report.criterion import is_accepted, named_cases, read_criteria, w
 from storqual.report.export import diagnosis_of, end_of
 from storqual.run import Run, read_run, sha256_of
 from storqual.run.closing import is_closed
-from storqual.run.evidence import run_findings
-from storqual.run.files import DAMAGE, damage_sentences, limit_of, parse_line, read_bytes, read_object, read_text
-from storqual.run.layout import MANIFEST
+from storqual.run.evidence import evidence_findings
+from storqual.run.files import (
+    DAMAGE,
+    damage_sentences,
+    file_digest,
+    limit_of,
+    parse_line,
+    read_bytes,
+    read_object,
+    read_text,
+)
+from storqual.run.layout import EVENTS, MANIFEST
 from storqual.run.measurements import measurements
+from storqual.run.notes import read_notes
+from storqual.run.recompute import SampleCheck
+from storqual.signoff.annex import changed_attachments
 from storqual.signoff.manifest import (
     FolderListing,
     Manifest,
@@ -247,10 +259,39 @@ def _relative(folder: Path, line: str) -> str:
     return line.removeprefix(f"{folder}/")
 
 
+def run_findings(path: Path, samples: SampleCheck | None = None) -> list[str]:
+    """Everything that speaks against a run as it lies there, a sentence each; empty for one that is whole.
+
+    `samples` is what was found when they were read; without it they are read now. What cannot be read as what it is
+    speaks against it as well. Raises nothing of the run's own.
+    """
+    try:
+        run = read_run(path)
+        return [
+            *evidence_findings(run, samples),
+            *published_findings(run),
+            *changed_attachments(path, read_notes(path)),
+        ]
+    except DAMAGE as problem:
+        return damage_sentences(path, problem)
+
+
+def published_findings(run: Run) -> Iterator[str]:
+    """Published files that are not those that were published last, a sentence each."""
+    published = [event for event in run.events if event.kind == "published"]
+    digests: dict[str, str] = dict(published[-1].fields["files"]) if published else {}
+    for name, digest in digests.items():
+        if not (run.path / name).is_file():
+            yield f"{name}: is missing, although {EVENTS} says that it was published"
+        elif file_digest(run.path, name) != digest:
+            yield f"{name}: is not what was published"
+
+
 _TOLERANCE = 1e-6
 """Relative: another build of numpy may round the last digits otherwise."""
 
 _OF_RUN = ("run", "outcome", "exit_code", "inputs", "coverage", "settings", "sectors_written_outside_claims")
+_SENTENCES = ("reason", "evidence", "overall", "warnings")
 _WORDS = ("id", "bench", "adapter", "point", "metric", "unit", "better", "against", "required", "outcome", "waiver")
 _COUNTS = ("samples", "suspect", "sessions", "ios")
 _NUMBERS = ("candidate", "reference", "shift_percent", "loss_percent", "margin_percent", "detectable_percent")
@@ -296,8 +337,10 @@ class JudgedAgain:
         """
         stored = read_judgement(self.run, path)
         again = self.verdict(_waivers_of(self.run, path, stored), datetime.fromisoformat(str(stored["as_of"])))
-        differences = [f"{path}: {difference}" for difference in _differences(stored, again)]
         made_by = (self.run.document.get("versions") or {}).get("storqual")
+        # another version may say the same in other words
+        names = (*_OF_RUN, *_SENTENCES) if made_by == __version__ else _OF_RUN
+        differences = [f"{path}: {difference}" for difference in _differences(stored, again, names)]
         if differences and made_by != __version__:
             differences.append(f"{path}: the run was made by storqual {made_by}, and is judged here by {__version__}")
         return differences
@@ -391,11 +434,11 @@ def _why_not(run: Run, verdict: Mapping[str, Any], code: int) -> str:
     return f"{reason}; a run that could not be judged can be neither signed nor waived; {way}"
 
 
-def _differences(stored: Mapping[str, Any], again: Mapping[str, Any]) -> list[str]:
+def _differences(stored: Mapping[str, Any], again: Mapping[str, Any], names: Sequence[str]) -> list[str]:
     """Where the stored verdict says something else than its files; the first of many criteria."""
     differences = [
         f"found {name} {stored.get(name)!r}, the files say {again[name]!r}"
-        for name in _OF_RUN
+        for name in names
         if stored.get(name) != again[name]
     ]
     before, after = stored["criteria"], again["criteria"]

@@ -5,6 +5,7 @@ A bench that has a configuration or maps of its own keeps them: then they must h
 the configuration is written, and taken back with all that came of it.
 """
 
+import re
 import shlex
 import time
 from collections.abc import Mapping
@@ -37,8 +38,11 @@ def paths_of(adapters: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _digits(drive: str) -> str:
-    """What the name of a drive's map ends with: its WWN's own digits."""
-    return drive.removeprefix("0x").rpartition(".")[2]
+    """What the name of a drive's map ends with: its WWN's own digits. Raises ToolError for a drive without a WWN."""
+    digits = drive.removeprefix("0x").rpartition(".")[2]
+    if not re.fullmatch("[0-9a-f]+", digits):
+        raise ToolError(f"drive {drive} has several paths and no WWN, by which multipath would know it")
+    return digits
 
 
 def _map_of(drive: str) -> str:

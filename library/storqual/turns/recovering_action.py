@@ -17,7 +17,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from storqual.base import child
-from storqual.base.text import terminal_text
+from storqual.base.text import terminal_text, visible_text
 from storqual.bench.bench_action import lease_of_task, run_on_bench
 from storqual.bench.follow import UnreachableError
 from storqual.bench.lease import LOST, Keeper, fence, lost, put_out
@@ -94,7 +94,7 @@ class RecoveringAction(ActionBase):
         except UnreachableError as problem:
             reason = self._loss(problem)
         except LeaseLostError as problem:
-            return {"failed": True, "msg": str(problem), "storqual_exit_code": problem.exit_code}
+            return {"failed": True, "msg": visible_text(str(problem)), "storqual_exit_code": problem.exit_code}
         try:
             if not reason:
                 with self._once():
@@ -107,10 +107,10 @@ class RecoveringAction(ActionBase):
                 return dict(super()._execute_module(*given, **named))
         except (StorqualError, AnsibleConnectionFailure) as problem:
             code = problem.exit_code if isinstance(problem, StorqualError) else 2
-            return {"failed": True, "msg": str(problem), "storqual_exit_code": code}
+            return {"failed": True, "msg": visible_text(str(problem)), "storqual_exit_code": code}
         now = f"it is on boot {after.boot_id} now, ended by {ended_by or 'itself'}"
         hang = {"ended_by": ended_by, "seconds": round(seconds, 1), "storqual_exit_code": 2}
-        return {"failed": True, "changed": True, "msg": f"{bench}: {reason}; {now}", **hang}
+        return {"failed": True, "changed": True, "msg": visible_text(f"{bench}: {reason}; {now}"), **hang}
 
     def _may_bring_back(self) -> bool:
         """Whether the bench is this play's to restart: `--check` only looks at it, and a stranger cuts no power."""

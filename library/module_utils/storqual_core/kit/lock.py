@@ -82,7 +82,7 @@ def hold_lock(
     """
     make_folder(state_dir)
     path = lock_path(state_dir)
-    handle = os.open(str(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    handle = os.open(str(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     try:
         deadline = time.monotonic() + max(wait_s, 0.0)
         while not _try(handle):

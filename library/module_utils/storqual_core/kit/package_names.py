@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Sequence
 
 VERSION = r"[A-Za-z0-9_][A-Za-z0-9_.+~^]*"
+RELEASE = r"[A-Za-z0-9][A-Za-z0-9_.+~-]*"  # of a kernel: a folder of that name is removed with it
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}")
 ARCHITECTURE = re.compile(
     r"x86_64(?:_v2)?|i[3-6]86|ia64|aarch64|armv[67]hl|ppc(?:64(?:le)?)?|s390x?|riscv64|loongarch64|noarch|(?:no)?src"

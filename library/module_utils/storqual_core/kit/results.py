@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 from .errors import GuardRefusalError, StorqualError
+from .machine import visible
 
 NOT_SHOWN = "read back, effect not shown"
 """What is said of every declared setting that nothing shows in effect."""
@@ -99,10 +100,9 @@ def changed(settings: Iterable[Provisioned]) -> bool:
 
 def _unexpected(problem: Exception) -> str:
     """A fault of the program's own as one sentence: what it was and where. What was changed is not known then."""
-    at = traceback.extract_tb(problem.__traceback__)[-1]
-    words = ": ".join(filter(None, (type(problem).__name__, str(problem))))
-    place = f"{at.filename.rpartition('/')[2]}:{at.lineno}"
-    return f"unexpected error at {place}: {words}; check the bench before you continue"
+    file, line, *_ = traceback.extract_tb(problem.__traceback__)[-1]
+    words = visible(": ".join(filter(None, (type(problem).__name__, str(problem)))))
+    return f"unexpected error at {file.rpartition('/')[2]}:{line}: {words}; check the bench before you continue"
 
 
 def finish(
@@ -128,7 +128,8 @@ def _failure(problem: Exception, done: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(problem, StorqualError):
         failure = {"msg": _unexpected(problem), "exception": traceback.format_exc(), "storqual_exit_code": 2}
         return {**done, **failure, "changed": True}
-    result = {"msg": str(problem), "changed": False, **done, "storqual_exit_code": problem.exit_code}
+    words = "\n".join(map(visible, str(problem).split("\n")))
+    result = {"msg": words, "changed": False, **done, "storqual_exit_code": problem.exit_code}
     if isinstance(problem, PartialError):
         result["steps"] = [*done.get("steps", ()), *problem.steps]
         result["settings"] = [*done.get("settings", ()), *(entry.record() for entry in problem.settings)]

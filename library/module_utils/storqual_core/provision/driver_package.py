@@ -20,7 +20,7 @@ from typing import Iterator, Mapping, Sequence
 from ..kit import iso9660
 from ..kit.durable import copy_file, make_folder, replace_bytes
 from ..kit.errors import StorqualError, ToolError
-from ..kit.package_names import Nevra, split_file
+from ..kit.package_names import RELEASE, Nevra, split_file
 from ..tools import boot_files, depmod, kmod, rpm, weak_modules
 from .boot import System, added_arguments, booted_image, image_name, keep, restore_boot, saved_boot, unmounted
 from .driver import ModuleFile, read_module_file
@@ -31,7 +31,7 @@ from .module_policy import packing_objections
 from .module_symbols import fit_of_file
 from .options import OptionsBench
 
-_MODULE = re.compile(r"(?:/usr)?/lib/modules/([^/]+)/(.+\.ko(?:\.(?:xz|zst|gz))?)")
+_MODULE = re.compile(rf"(?:/usr)?/lib/modules/({RELEASE})/(.+\.ko(?:\.(?:xz|zst|gz))?)")
 _LINKS = "weak-updates"
 _INDEX_LIMIT_S = 300.0
 

@@ -10,11 +10,12 @@ from typing import Sequence
 from ..kit.command import Runner
 from ..kit.errors import BadInputError, ToolError
 from ..kit.machine import visible
+from ..kit.package_names import RELEASE
 from .capabilities import Kernel, Package
 
 MANAGER = "dpkg"
 HEADERS = "linux-headers-{release}"
-_KERNEL = re.compile(r"^/(?:usr/lib/modules/|lib/modules/|boot/vmlinuz-)([^/\s]+)")
+_KERNEL = re.compile(rf"/(?:usr/lib/modules/|lib/modules/|boot/vmlinuz-)({RELEASE})(?:/|\Z)")
 _INSTALL_TIMEOUT = 3600.0
 _LISTED = "${Package}\\t${Version}\\t${db:Status-Abbrev}\\n"
 # deb-control(5), deb-version(7); neither can be read as an option

@@ -20,7 +20,7 @@ from ..kit.command import Completed, Runner
 from ..kit.errors import BadInputError, MissingToolError, ToolError
 from ..kit.labelled_text import first_line, line_error, numbered_lines
 from ..kit.machine import visible
-from ..kit.package_names import ARCHITECTURE, NAME, VERSION, Nevra, split_nevra
+from ..kit.package_names import ARCHITECTURE, NAME, RELEASE, VERSION, Nevra, split_nevra
 from . import dnf, zypper
 from .capabilities import Kernel, Package
 from .dnf import FRONT_END, Transaction
@@ -31,8 +31,8 @@ _TIMEOUT = 120.0
 _INSTALL_TIMEOUT = 3600.0
 # a kernel's image, and not what is made of it or lies beside it
 _IMAGE = re.compile(
-    r"(?:(?:/usr)?/lib/modules/([^/\s]+)/(?:vmlinuz|vmlinux|Image|zImage|image)"
-    r"|/boot/(?:vmlinuz|vmlinux|Image|zImage|image)-([^/\s]+?))(?:\.(?:gz|xz|zst))?"
+    rf"(?:(?:/usr)?/lib/modules/({RELEASE})/(?:vmlinuz|vmlinux|Image|zImage|image)"
+    rf"|/boot/(?:vmlinuz|vmlinux|Image|zImage|image)-({RELEASE}?))(?:\.(?:gz|xz|zst))?"
 )
 
 
@@ -448,8 +448,8 @@ def payload(path: str) -> dict[str, bytes]:
         members, _ = read_archive(plain, 0)
     except ToolError as problem:
         raise ToolError(f"{path}: {problem}") from problem
-    if not plain.rstrip(b"\0").endswith(b"TRAILER!!!"):
-        raise ToolError(f"{path} is cut: its archive of files has no end")
+    if not plain.rstrip(b"\0").endswith(b"TRAILER!!!") or any(".." in each.name.split("/") for each in members):
+        raise ToolError(f"{path} is cut, or was made to harm: its archive has no end, or a file that leads out of it")
     return {"/" + re.sub(r"^\.?/+", "", member.name): member.content for member in members}
 
 

@@ -13,10 +13,15 @@ from storqual.base.files import project_root
 from storqual.cli import main
 
 PLAY = Path(__file__).with_name("test_storqual_lines.play")
+WARNS = r"""#!/bin/cat
+{"warnings": ["a drive is \u001b[2J\u009b1Aold"]}
+"""
 
 
 def play(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     (folder / "hosts.yml").write_text("all: {hosts: {desk: {}}}\n", encoding="utf-8")
+    (folder / "library").mkdir()
+    (folder / "library" / "warns.py").write_text(WARNS, encoding="utf-8")
     shutil.copy(PLAY, folder / "play.yml")
     words = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "hosts.yml", "-c", "local", "play.yml"]
     config = {"ANSIBLE_CONFIG": str(project_root() / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"}
@@ -37,11 +42,8 @@ def test_tasks_that_do_their_work_print_nothing_and_a_failure_prints_one_line(tm
     assert ended.returncode == 2
     lines = [line for line in ended.stdout.splitlines() if line.strip()]
     assert lines == ["desk | failed: Check the claim | this drive is mounted"]
-
-
-def test_the_own_account_of_ansible_has_each_task(tmp_path: Path) -> None:
-    """What the lines above stand in place of."""
-    assert "TASK [Flash what is declared]" in play(tmp_path).stdout
+    assert r"[WARNING]: a drive is \x1b[2J\x9b1Aold" in ended.stderr
+    assert not {"\x1b", "\x9b"} & set(ended.stderr)
 
 
 @pytest.mark.parametrize(("words", "lines"), [((), True), (("-v",), False)])

@@ -107,10 +107,9 @@ def test_one_bench_has_a_line_that_is_written_over_on_a_terminal() -> None:
     written: list[tuple[str, str]] = []
     line = LiveLine(lambda text, end: written.append((text, end)), live=True)
     line.show("one")
-    line.show("two")
+    line.show("two \x1b[2J\x9b1A")
     line.close()
-    assert [end for _, end in written] == ["", "", ""]
-    assert all(text.startswith("\r") for text, _ in written)
+    assert written == [("\r\x1b[2Kone", ""), ("\r\x1b[2Ktwo \\x1b[2J\\x9b1A", ""), ("\r\x1b[2K", "")]
 
 
 def test_many_benches_without_a_board_write_lines_of_their_own_and_no_flood() -> None:

@@ -3,6 +3,7 @@
 
 import json
 import random
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -134,11 +135,26 @@ def test_what_cannot_go_on_stops_until_somebody_resumes(
     assert again.session.id == ("s01" if kind == "provision_failed" else "s01.2")
 
 
-def test_resuming_with_other_inputs_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("inputs/gate.yml", "required", "informative"),
+        ("run.json", "B1SYM0000", "B1SYM0009"),
+        ("blocks/s01-b01.json", '"serial": "', '"serial": "X'),
+        ("blocks/s01.2-b01.json", '"serial": "', '"serial": "X'),
+        ("blocks/s01.2-b01.json", '"rw": "', '"rw": "trim'),
+        ("blocks/s01.2-b01.json", '"drives": [', '"drives": ["/dev/sda", '),
+        ("blocks/s01.2-b01.json", "{", "["),
+    ],
+)
+def test_what_is_not_as_it_was_planned_is_not_resumed(tmp_path: Path, name: str, old: str, new: str) -> None:
     path = plan(tmp_path)
+    text = (path / name.replace("s01.2", "s01")).read_text(encoding="utf-8")
+    assert old in text
+    (path / name).write_text(text, encoding="utf-8")
     check_resume(path)
-    (path / "inputs" / "gate.yml").write_text("name: other\n", encoding="utf-8")
-    with pytest.raises(BadInputError, match=r"inputs/gate\.yml"):
+    (path / name).write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(BadInputError, match=re.escape(name)):
         check_resume(path)
 
 

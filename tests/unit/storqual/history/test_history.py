@@ -48,7 +48,9 @@ def test_runs_are_read_once_known_again_and_forgotten(tmp_path: Path) -> None:
     answer = history_of(tmp_path)
     assert answer["index"] == {"read": 0, "known": 1, "forgotten": 1, "problems": ()}
     assert [Path(run["path"]).name for run in answer["runs"]] == ["moved"]
-    assert answer["noise"]
+    copy = Path(shutil.copytree(tmp_path / "moved", tmp_path / "copied")) / "verdict.json"
+    copy.write_text(json.dumps({**json.loads(copy.read_text()), "as_of": "2026-02-01T00:00:00Z"}), encoding="utf-8")
+    assert history_of(tmp_path)["noise"] == answer["noise"] != []
 
 
 def test_the_index_is_rebuilt_from_the_runs(tmp_path: Path) -> None:

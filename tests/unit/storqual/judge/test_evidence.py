@@ -14,6 +14,7 @@ from storqual.judge import evidence
 from storqual.judge.entry import stale_baseline
 from storqual.judge.question import Judged
 from storqual.judge.verdict import judge_run
+from storqual.run import append_event, read_run
 from storqual.run.layout import dump_line
 from storqual.run.records import read_launches
 from tests.support.make_run import make_run
@@ -35,6 +36,17 @@ def test_two_sessions_on_one_boot_are_told_where_a_drop_costs_one() -> None:
     assert sentences == ["b1: sessions s01, s02 ran in one boot, so they are one session"]
     assert evidence._shared_boots(run_with(("s01", "x"), ("s02", "y"))) == []
     assert evidence._shared_boots(run_with(("s01", "x"), ("s02", "x"), change="none")) == []
+
+
+@pytest.mark.parametrize(("kernel", "build", "told"), [("6", "A", 0), ("7", "A", 1), ("6", "B", 1), ("", None, 0)])
+def test_an_arm_whose_files_were_exchanged_is_no_drop(tmp_path: Path, kernel: str, build: str, told: int) -> None:
+    path = make_run(tmp_path, finished=False)
+    for each, driver in (("6", "A"), (kernel, build)):
+        fields = {"kernel": each, "provisioned": {"drivers": {"hba": {"srcversion": driver}}}}
+        append_event(
+            path, "session_started", {"session": "s09", "boot_id": "x", "bench": "b1", "arm": "third", **fields}
+        )
+    assert len([text for text in evidence.rig_problems(read_run(path)) if text.startswith("b1: ")]) == told
 
 
 @pytest.mark.parametrize("outcome", ["PASS", "MARGINAL"])

@@ -67,18 +67,22 @@ def test_one_point_that_nobody_measured_is_no_pass() -> None:
     assert run_outcome(entries("PASS"), [], holes=1, marginal_passes=True)[0] == "INCONCLUSIVE"
 
 
+KNOWN: dict[str, Any] = {"owner": "qa", "reason": "known", "reference": "HBA-1", "expiry": date(2026, 12, 30)}
+
+
+def test_a_waiver_of_points_covers_no_check_that_has_none() -> None:
+    fields: dict[str, Any] = {"bench": None, "adapter": None, "point": None, "source": "pytest", "reason": ""}
+    failed = VerdictEntry(id="x", against="check", required=True, outcome="FAIL", **fields)
+    (problem,) = apply_waivers(
+        [failed], [Waiver(criterion="x", point="N*", **KNOWN)], drop="", suite="", today=date(2026, 12, 1)
+    )
+    assert (problem.kind, failed.waiver) == ("unused", None)
+
+
 @pytest.mark.parametrize(("day", "counts"), [(30, True), (31, False)])
 def test_a_waiver_counts_through_its_last_day(day: int, counts: bool) -> None:
     failed = entries("FAIL")
-    waiver = Waiver(
-        drop="new",
-        suite="adapter",
-        criterion="iops",
-        owner="qa",
-        reason="known",
-        reference="HBA-1",
-        expiry=date(2026, 12, 30),
-    )
+    waiver = Waiver(drop="new", suite="adapter", criterion="iops", **KNOWN)
     problems = apply_waivers(failed, [waiver], drop="new", suite="adapter", today=date(2026, 12, day))
     assert bool(failed[0].waiver) is counts
     assert [problem.kind for problem in problems] == ([] if counts else ["expired"])
@@ -89,9 +93,7 @@ def accepts(max_loss: float | None, **fields: Any) -> bool:
     entry_fields: dict[str, Any] = {"against": "absolute", "source": "", "reason": "", **fields}
     failed = VerdictEntry(id="x", bench="b", adapter="a", point="p", required=True, outcome="FAIL", **entry_fields)
     most = None if max_loss is None else f"{100 * max_loss:.6f}%"
-    waiver = Waiver(
-        criterion="x", owner="qa", reason="known", reference="HBA-1", expiry=date(2026, 12, 30), max_loss=most
-    )
+    waiver = Waiver(criterion="x", max_loss=most, **KNOWN)
     problems = apply_waivers([failed], [waiver], drop="new", suite="s", today=date(2026, 12, 1))
     assert [problem.kind for problem in problems] == ([] if failed.waiver else ["loss"])
     passes = run_outcome([failed], [], holes=0, marginal_passes=True)[0] in ("PASS", "ERROR")

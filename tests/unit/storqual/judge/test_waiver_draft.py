@@ -3,13 +3,15 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from storqual.cli import main
 from storqual.inputs import load_waivers
 from storqual.judge.verdict import judge_run
-from storqual.judge.waiver_draft import draft_waivers
+from storqual.judge.waiver_draft import _waiver, draft_waivers
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import SUITE
@@ -95,8 +97,10 @@ def test_a_name_with_brackets_names_itself_only(tmp_path: Path) -> None:
     file = tmp_path / "waivers.yml"
     file.write_text(filled_in(draft_waivers(failed).text), encoding="utf-8")
     (waiver,) = load_waivers(file)
-    assert waiver.criterion == "test_a.py::test_b[[]x[*]]"
-    assert (waiver.adapter, waiver.point) == ("*", "*")
+    assert (waiver.criterion, waiver.adapter, waiver.point) == ("test_a.py::test_b[x?]", "*", "*")
+    assert judge_run(failed, waivers=file)["outcome"] == "PASS"
+    run: Any = SimpleNamespace(arms={"candidate": SimpleNamespace(drop="28..29")}, suite=SimpleNamespace(name="a"))
+    assert {'    drop: "28[.].29"', '    adapter: "[*]"'} < set(_waiver(run, {"id": "iops", "adapter": "*"}))
 
 
 def test_the_command_writes_a_new_file_and_overwrites_none(

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Power is believed only with evidence, whatever backends say."""
 
-import math
 from collections.abc import Callable
 
 import pytest
@@ -248,7 +247,6 @@ BENCHES = st.builds(
     console=st.booleans(),
     booted_at=st.sampled_from([0.0, 970.0, 999.0]),
 )
-WITHOUT_LIES = {"silent_until": -math.inf, "delay_s": 0.0, "fails_after": False}
 OPERATIONS: dict[str, Callable[..., PowerOutcome]] = {
     "state": was_read,
     "on": switched_on,

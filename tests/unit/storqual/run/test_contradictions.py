@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from storqual.base.files import project_root
-from storqual.run.evidence import run_findings
+from storqual.signoff.findings import run_findings
 from tests.attacks.before import KINDS
 from tests.attacks.before.tampering import made_anew
 from tests.attacks.finished_run import copy_of

@@ -8,8 +8,8 @@ import pytest
 from storqual.cli import main
 from storqual.judge.verdict import judge_run
 from storqual.run.closing import close_run
-from storqual.run.evidence import run_findings
 from storqual.run.notes import add_note, read_notes
+from storqual.signoff.findings import run_findings
 from tests.support.make_run import make_run
 from tests.support.synthetic_shape import POINTS
 

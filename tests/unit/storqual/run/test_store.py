@@ -141,13 +141,6 @@ def test_a_check_needs_a_known_outcome(tmp_path: Path) -> None:
         append_check(path, {"id": "cabling", "outcome": "OK", "source": "robot"})
 
 
-def test_an_input_that_was_changed_is_found(tmp_path: Path) -> None:
-    path = make_run(tmp_path)
-    (path / "inputs" / "suite.yml").write_text("workloads: {}\n", encoding="utf-8")
-    (problem,) = read_run(path).verify_inputs()
-    assert "inputs/suite.yml" in problem
-
-
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match=r"this is not a run directory"):
         read_run(tmp_path)

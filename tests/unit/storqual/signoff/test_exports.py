@@ -10,8 +10,8 @@ from storqual.report import build_report
 from storqual.report.export import write_ocp
 from storqual.report.render import with_signatures
 from storqual.run import read_run
-from storqual.run.evidence import record_published, run_findings
-from storqual.signoff.findings import export_findings
+from storqual.run.evidence import record_published
+from storqual.signoff.findings import export_findings, run_findings
 from storqual.signoff.signature import signature_lines
 from storqual_core.kit.errors import BadInputError
 from tests.attacks.finished_run import copy_of, finished_run, put

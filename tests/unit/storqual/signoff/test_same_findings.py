@@ -6,7 +6,10 @@ import os
 import shutil
 from collections.abc import Callable
 from datetime import timedelta
+from functools import reduce
+from operator import getitem
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,20 +111,14 @@ def edited(name: str, old: bytes, new: bytes) -> Callable[[Path], None]:
     return edit
 
 
-def a_verdict_of_nothing(run: Path) -> None:
-    verdict = json.loads((run / "verdict.json").read_bytes())
-    verdict["criteria"][0]["candidate"] = 1e9
-    (run / "verdict.json").write_bytes(dump_json(verdict))
-    build_report(run)
-    write_ocp(run)
-    record_published(run)
+def verdict_with(value: object, *keys: Any) -> Callable[[Path], None]:
+    """Published again with another value under these keys."""
 
-
-def another_input(name: str) -> Callable[[Path], None]:
     def change(run: Path) -> None:
         verdict = json.loads((run / "verdict.json").read_bytes())
-        assert name in verdict["inputs"]
-        verdict["inputs"][name] = "0" * 64
+        inner = reduce(getitem, keys[:-1], verdict)
+        assert inner[keys[-1]] != value
+        inner[keys[-1]] = value
         (run / "verdict.json").write_bytes(dump_json(verdict))
         build_report(run)
         write_ocp(run)
@@ -136,12 +133,15 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
     "an export that says otherwise": edited("ocp.jsonl", b'"result":"PASS"', b'"result":"FAIL"'),
     "a raw file that is gone": lambda run: next((run / "raw").iterdir()).unlink(),
     "a suite that is another": edited("inputs/suite.yml", b"8%", b"9%"),
-    "a verdict that the files do not give": a_verdict_of_nothing,
+    "a verdict that the files do not give": verdict_with(1e9, "criteria", 0, "candidate"),
+    "a warning that the files do not give": verdict_with(["nothing to see"], "warnings"),
+    "a reason that the files do not give": verdict_with("all pass", "reason"),
     **{
-        f"a verdict with another digest of {name}": another_input(name) for name in ("suite", "baseline", "candidate")
+        f"a verdict with another digest of {name}": verdict_with("0" * 64, "inputs", name)
+        for name in ("suite", "baseline", "candidate")
     },
-    "a verdict of other samples": another_input("samples.jsonl"),
-    "a verdict of another chain": another_input("events.jsonl"),
+    "a verdict of other samples": verdict_with("0" * 64, "inputs", "samples.jsonl"),
+    "a verdict of another chain": verdict_with("0" * 64, "inputs", "events.jsonl"),
 }
 ODD: dict[str, Callable[[Path], None]] = {
     "a folder named like a signature": lambda run: (run / "signoff-x.json").mkdir(),

@@ -74,8 +74,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "install_package", lambda *_, **__: "0.9.4-3")
 
 
-def make(link: FakeBench) -> str:
-    return paths.make_maps(cast("Any", link), {DRIVE: 2}, "/var/lib/storqual", virtual=True)
+def make(link: FakeBench, drive: str = DRIVE) -> str:
+    return paths.make_maps(cast("Any", link), {drive: 2}, "/var/lib/storqual", virtual=True)
 
 
 def test_maps_are_made_of_the_named_drives_alone_and_taken_back() -> None:
@@ -84,6 +84,7 @@ def test_maps_are_made_of_the_named_drives_alone_and_taken_back() -> None:
     assert 'blacklist {\n    wwid ".*"' in link.file
     assert 'blacklist_exceptions {\n    wwid "^([0-9]5000c5001f2d0000)$"' in link.file
     assert "no_path_retry fail" in link.file
+    assert "protocol" not in link.file
     assert paths.take_maps_apart(cast("Any", link)) == ["multipath device 35000c5001f2d0000 was taken apart"]
     assert (link.file, link.maps) == ("", False)
     assert "disable multipathd" in link.ran[-1]
@@ -103,9 +104,6 @@ def test_timers_of_a_fabric_are_given_to_the_daemon_which_would_set_its_own() ->
     link.timers = port.format("9:0-0", "off")
     make(link)
     assert "fast_io_fail_tmo off\n" in link.file
-    link = FakeBench()
-    make(link)
-    assert "protocol" not in link.file
 
 
 def test_a_daemon_that_was_enabled_runs_again_afterwards() -> None:
@@ -137,6 +135,8 @@ def test_a_drive_without_all_its_paths_is_an_error() -> None:
         make(FakeBench(active=1))
     with pytest.raises(ToolError, match="0 paths of"):
         make(FakeBench(own="defaults {}\n"))
+    with pytest.raises(ToolError, match="no WWN"):
+        make(FakeBench(), '.*)|(.*"')
 
 
 def test_a_configuration_whose_map_is_in_use_stays() -> None:

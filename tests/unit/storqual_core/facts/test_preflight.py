@@ -141,10 +141,6 @@ def test_on_a_local_bench_a_program_is_looked_for_as_the_bench_program_finds_it(
     assert examine(Request(**asked)).problems == []
 
 
-class EndedError(Exception):
-    """The module ended."""
-
-
 def test_the_module_ends_with_sentences_and_the_exit_code(
     tree: BenchTree, load_module: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,6 +71,9 @@ def test_a_free_lock_is_empty_and_has_no_holder(tmp_path: Path) -> None:
         assert holder.pid == os.getpid()
     assert lock_path(tmp_path / "new").read_text(encoding="utf-8") == ""
     assert lock_holder(tmp_path / "new") is None
+    lock_path(tmp_path).symlink_to(lock_path(tmp_path / "new"))
+    with pytest.raises(OSError, match="symbolic links"), hold_lock(tmp_path, "r1", "plan"):
+        pass
 
 
 def test_a_follower_that_only_asks_does_not_cost_a_block_its_lock(tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ def test_a_meta_package_is_followed_to_its_kernel() -> None:
     [
         [Call(LIST, "/usr/share/doc/x\n"), Call("dpkg-query -W -f '${Depends}' -- linux-image-x", "kmod")],
         [Call(LIST, "/boot/vmlinuz-1\n/boot/vmlinuz-2\n")],
+        [Call(LIST, "/lib/modules/../x\n"), Call("dpkg-query -W -f '${Depends}' -- linux-image-x")],
     ],
 )
 def test_a_package_without_exactly_one_kernel_is_refused(calls: list[Call]) -> None:

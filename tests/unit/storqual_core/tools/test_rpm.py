@@ -88,6 +88,10 @@ def test_words_with_dashes_are_no_package(line: str) -> None:
         (f"/usr/lib/debug/lib/modules/{EL9}/vmlinux", None),
         (f"/usr/src/kernels/{EL9}/Makefile", None),
         (f"/boot/System.map-{EL9} /boot/config-{EL9} /boot/symvers-{EL9}.gz", None),
+        (
+            "/lib/modules/../vmlinuz /lib/modules/*/vmlinuz /boot/vmlinuz-.. /boot/vmlinuz-$(id) /boot/vmlinuz--x",
+            None,
+        ),
     ],
 )
 def test_a_kernel_is_known_by_the_files_of_its_package(files: str, release: str | None) -> None:
@@ -315,7 +319,7 @@ def test_the_files_in_a_package_are_read_whatever_packed_them(tmp_path: Path, pa
 def test_a_package_that_is_cut_or_changed_ends_in_a_sentence(tmp_path: Path) -> None:
     file, whole, chance = tmp_path / "x.rpm", package(PACKERS["gzip"]), random.Random(7)
     cuts = [whole[:size] for size in range(0, len(whole) - 20, 3)]
-    for data in cuts:
+    for data in (*cuts, package(lambda plain: plain.replace(b"s/5.14/", b"s/../x/"))):
         file.write_bytes(data)
         with pytest.raises(ToolError, match=r"x\.rpm"):
             rpm.payload(str(file))

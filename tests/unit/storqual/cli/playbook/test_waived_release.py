@@ -15,7 +15,7 @@ from storqual.report.material import read_material
 from storqual.report.trend import build_trend
 from storqual.run import iter_events, sha256_of
 from storqual.run.closing import close_run
-from storqual.run.evidence import run_findings
+from storqual.signoff.findings import run_findings
 from storqual.signoff.verify import verify_run
 from storqual_core.kit.errors import BadInputError
 from tests.support.make_run import make_run
