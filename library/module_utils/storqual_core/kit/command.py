@@ -68,14 +68,13 @@ class Completed:
     def expect(self, *codes: int, what: str = "") -> Completed:
         """Return itself when the exit status is one of `codes` (0 by default), else raise ToolError, or `failure`."""
         if self.rc not in (codes or (0,)):
-            plain = ToolError(f"`{self.line}` ended with status {self.rc}: {self.last_words()}")
-            raise self.failure(what) if what else plain
+            words = f"`{self.line}` ended with status {self.rc}: {self.last_words()}"
+            raise self.failure(what) if what else ToolError(words)
         return self
 
     def last_words(self, *, of: str = "stderr") -> str:
         """The last line of what it said, made visible: of `stderr` or `stdout` as `of` says, else of the other."""
-        other = "stdout" if of == "stderr" else "stderr"
-        text = getattr(self, of).strip() or getattr(self, other).strip() or "no message"
+        text = next(filter(None, map(str.strip, (getattr(self, of), self.stdout, self.stderr))), "no message")
         return visible(text.splitlines()[-1].strip())[:200]
 
     def failure(self, what: str, *, of: str = "stderr") -> ToolError:
