@@ -30,6 +30,7 @@ from storqual.bench.health import (
 )
 from storqual.bench.reached import lasting_connection, refuse_held
 from storqual.bench.reboot import Boot, wait_for_boot
+from storqual.console.console import Console, console_of
 from storqual.turns.recovering_action import LOGIN_S, RecoveringAction
 from storqual_core.host.watchdog import FIRED, has_fired
 from storqual_core.kit.errors import StorqualError
@@ -110,8 +111,6 @@ class ActionModule(RecoveringAction):
 
     def _console(self, bench: str, variables: Mapping[str, Any]) -> PartHealth:
         """Whether the kernel's log comes out of a console that is recorded now."""
-        from storqual.console.console import console_of  # noqa: PLC0415 - as above
-
         console = console_of(bench, self._places(variables))
         if console is None:
             return console_health("", None)
@@ -125,8 +124,6 @@ class ActionModule(RecoveringAction):
 
     def _proven(self, bench: str, variables: Mapping[str, Any], rows: list[PartHealth]) -> list[PartHealth]:
         """The watchdog is let fire, then the kernel panics; what is not there is not tried."""
-        from storqual.console.console import Console, console_of  # noqa: PLC0415 - as above
-
         by_part = {row.part: row for row in rows}
         if by_part["watchdog"].works == "not tried":
             _, seconds, ended_by = self._die(bench, variables, FIRE)

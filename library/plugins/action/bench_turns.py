@@ -17,23 +17,36 @@ from ansible.utils.display import Display
 
 from storqual.base.text import terminal_text, visible_text
 from storqual.bench.bench_action import BenchAction
-from storqual.bench.follow import BatchProgress, Collector, Stopped, describe, follow
+from storqual.bench.follow import BatchProgress, Collector, Stopped, UnreachableError, describe, follow
 from storqual.bench.lease import Keeper, put_out, queue_folder
 from storqual.bench.live_line import progress_line
 from storqual.campaign import RunBatch
+from storqual.campaign.next_step import session_boot
 from storqual.campaign.pipeline import next_step, turns
+from storqual.console.console import console_of
+from storqual.power.inventory_entry import power_of_bench
 from storqual.run import read_batch, read_run
+from storqual.turns.batch import run_streamed
+from storqual.turns.bring_back import BenchHere, Hung, bring_back, means_of, still_limit_s
 from storqual.turns.recovering_action import virtual_state
+from storqual.turns.settle import leaves_something, settle
+from storqual.virtual_bench.places import BenchPlaces
 from storqual.witness import notify_witness
 from storqual_core.kit.errors import StorqualError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from storqual.turns.bring_back import BenchHere
-
 display = Display()
 _BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
+
+
+def _say(text: str) -> None:
+    display.display(terminal_text(text))
+
+
+def _failed(problem: StorqualError) -> dict[str, Any]:
+    return {"failed": True, "msg": visible_text(str(problem)), "storqual_exit_code": problem.exit_code}
 
 
 class ActionModule(BenchAction):
@@ -72,23 +85,23 @@ class ActionModule(BenchAction):
         disturb = self._disturbance(run, bench, arguments.get("disturb"), virtual_state(self, self._variables))
         self._benches = len(self._variables.get("ansible_play_hosts_all") or ()) or 1
         result["blocks"] = []
+        console = console_of(bench, self._places())
         while batch is not None:
+            result["console"] = console.mark() if console else 0
+            try:
+                program = self._send(run, batch)
+            except (UnreachableError, AnsibleConnectionFailure) as problem:
+                # the batch has not begun: the next task brings the bench back, and the campaign goes on there
+                return {**result, "changed": True, "outcome": "lost", "msg": visible_text(str(problem))}
+            except StorqualError as problem:
+                return {**result, **_failed(problem)}
             result["blocks"].append(batch)
-            result.update(
-                turns(
-                    run,
-                    batch,
-                    durable=partial(self._measure, run, bench, batch, disturb),
-                    streamed=partial(self._run_streamed, run, bench, batch),
-                )
-            )
+            durable = partial(self._measure, run, bench, batch, program, disturb)
+            result.update(turns(run, batch, durable, partial(self._run_streamed, run, bench, batch, program)))
             for wrong in notify_witness(run, {str(self._variables.get("storqual_witness"))}, bench):
                 display.warning(terminal_text(f"{bench}: {wrong}"))
             going_on = result.get("outcome") == "done" and not result.get("failed")
             batch = self._following(run, bench, batch) if going_on else None
-        from storqual.console.console import console_of  # noqa: PLC0415 - what a module need not is not imported
-
-        console = console_of(bench, self._places())
         return {**result, "console": console.mark() if console else 0}
 
     def cleanup(self, force: bool = False) -> None:
@@ -96,11 +109,19 @@ class ActionModule(BenchAction):
         with suppress(AnsibleConnectionFailure):
             super().cleanup(force)
 
-    def _measure(self, run: Path, bench: str, batch: str, disturb: Callable[[], None]) -> dict[str, Any]:
+    def _send(self, run: Path, batch: str) -> str:
+        """Have the program on the bench, and the file of a batch that it runs by itself; the program's name there."""
+        state_dir = str(self._task.args["state_dir"])
+        program = self._send_program(state_dir, run.name)
+        if read_batch(run, batch)["spool"] != "streamed":
+            self._put(run / "blocks" / f"{batch}.json", f"{state_dir}/spool/{run.name}/{batch}.json")
+        return program
+
+    def _measure(
+        self, run: Path, bench: str, batch: str, program: str, disturb: Callable[[], None]
+    ) -> dict[str, Any]:
         arguments = self._task.args
         collector = Collector(run, bench, batch)
-        from storqual.turns.bring_back import still_limit_s  # noqa: PLC0415 - as below
-
         line = progress_line(lambda text, end: display.display(text, newline=end == "\n"), bench, self._benches)
 
         def show(progress: BatchProgress | None, trouble: str) -> None:
@@ -115,12 +136,9 @@ class ActionModule(BenchAction):
 
                 # where arms alternate batch by batch, drives are granted what the batch's arm says
                 limit_drives(run, bench, batch, state)
-            state_dir, python = str(arguments["state_dir"]), self._python(self._variables)
-            paths = collector.paths(state_dir, self._send_program(state_dir, run.name), python)
-            self._put(run / "blocks" / f"{batch}.json", paths.batch_file)
             end = follow(
                 self._shell,
-                paths,
+                collector.paths(str(arguments["state_dir"]), program, self._python(self._variables)),
                 collect=collector.take,
                 show=show,
                 poll_s=float(arguments.get("poll_s", 2.0)),
@@ -129,7 +147,7 @@ class ActionModule(BenchAction):
                 still_s=still_limit_s(read_run(run), bench),
             )
         except StorqualError as problem:
-            return {"failed": True, "msg": visible_text(str(problem)), "storqual_exit_code": problem.exit_code}
+            return _failed(problem)
         finally:
             line.close()
         result = {"changed": True, "outcome": end.outcome, "samples": end.samples, "msg": end.message}
@@ -144,27 +162,19 @@ class ActionModule(BenchAction):
 
     def _here(self, bench: str) -> BenchHere:
         """How the bench is reached for what outlasts a command. Raises StorqualError, see `_lasting`."""
-        from storqual.power.inventory_entry import power_of_bench  # noqa: PLC0415 - as above
-        from storqual.turns.bring_back import BenchHere, means_of  # noqa: PLC0415 - what a module need not is not imported
-
         arguments, virtual = self._task.args, self._places()
         address = str(self._play_context.remote_addr)
         power = power_of_bench(bench, self._variables, self._templar, self._connection, address)
         limit_s = self._variables.get("campaign_recovery_limit_s", 900.0)
         limit_s, lease = float(arguments.get("recovery_limit_s") or self._templar.template(limit_s)), self._lease()
-        means = means_of(virtual, limit_s, power, ensure=Keeper(lease, bench).ensure)
-        means = replace(
-            means, put_out=partial(put_out, bench, folder=queue_folder(bench, self._filled(self._variables)))
-        )
+        out = partial(put_out, bench, folder=queue_folder(bench, self._filled(self._variables)))
+        means = replace(means_of(virtual, limit_s, power, ensure=Keeper(lease, bench).ensure), put_out=out)
         return BenchHere(
             bench, self._lasting(), self._python(self._variables), str(arguments["state_dir"]), "", virtual, means
         )
 
     def _way_back(self, run: Path, bench: str, collector: Collector) -> Callable[..., None] | None:
         """How a bench that stops answering under a batch is brought back; None where it cannot be."""
-        from storqual.campaign.next_step import session_boot  # noqa: PLC0415 - as above
-        from storqual.turns.bring_back import Hung, bring_back  # noqa: PLC0415 - as above
-
         try:
             here = self._here(bench)
         except (StorqualError, KeyError):
@@ -186,44 +196,37 @@ class ActionModule(BenchAction):
                 reason=stopped.reason,
                 silent_s=stopped.seconds,
                 console_mark=console,
-                say=lambda text: display.display(terminal_text(text)),
+                say=_say,
             )
             self._connection.reset()
 
         return way_back
 
-    def _run_streamed(self, run: Path, bench: str, batch: str) -> dict[str, Any]:
+    def _run_streamed(self, run: Path, bench: str, batch: str, program: str) -> dict[str, Any]:
         """One batch of trials or programs, whose acts of the control node happen here."""
-        from storqual.turns.batch import run_streamed  # noqa: PLC0415 - what launches need not is not imported
-
-        state_dir = str(self._task.args["state_dir"])
         try:
-            here = replace(self._here(bench), program=f"{state_dir}/{self._send_program(state_dir, run.name)}")
-            outcome, message = run_streamed(run, batch, here, say=lambda text: display.display(terminal_text(text)))
+            here = replace(self._here(bench), program=f"{self._task.args['state_dir']}/{program}")
+            outcome, message = run_streamed(run, batch, here, say=_say)
         except StorqualError as problem:
-            return {"failed": True, "msg": visible_text(str(problem)), "storqual_exit_code": problem.exit_code}
+            return _failed(problem)
         return {"changed": True, "outcome": outcome, "msg": message}
 
     def _settle(self, run: Path) -> dict[str, Any]:
-        from storqual.turns.settle import leaves_something, settle  # noqa: PLC0415 - as above
-
         lines: list[str] = []
 
         def say(text: str) -> None:
             lines.append(text)
-            display.display(terminal_text(text))
+            _say(text)
 
         try:
             if leaves_something(run):
                 settle(self._lasting(), str(self._task.args["state_dir"]), self._places(), say=say)
         except StorqualError as problem:
-            return {"failed": True, "msg": visible_text(str(problem)), "storqual_exit_code": problem.exit_code}
+            return _failed(problem)
         return {"changed": bool(lines), "told": lines}
 
-    def _places(self) -> Any:
+    def _places(self) -> BenchPlaces | None:
         """Where a virtual bench has its console and monitor; None for any other."""
-        from storqual.virtual_bench.places import BenchPlaces  # noqa: PLC0415 - as above
-
         state = virtual_state(self, self._variables)
         return BenchPlaces.of(state) if state else None
 

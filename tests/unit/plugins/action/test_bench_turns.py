@@ -5,11 +5,13 @@ import importlib.util
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from ansible.errors import AnsibleConnectionFailure
+from ansible.plugins.action import ActionBase
 
-from storqual.bench.follow import Collector, Stopped
+from storqual.bench.follow import Collector, Stopped, UnreachableError
 from storqual.run import append_event, read_batch, read_run
 from storqual.turns.recovering_action import virtual_state
 from storqual_core.kit.errors import StorqualError
@@ -173,3 +175,22 @@ def test_a_bench_that_went_away_after_its_batch_is_left_to_the_next_task() -> No
     made._remove_tmp_path = gone
     made.cleanup()
     assert removed == ["/tmp/x"]
+
+
+@pytest.mark.parametrize("gone", [UnreachableError("no answer"), AnsibleConnectionFailure("no way")], ids=str)
+def test_a_bench_that_stops_answering_between_two_batches_is_left_to_the_next_task(
+    gone: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = plan_campaign(REQUEST, tmp_path)
+    batch = next(iter(read_run(run).plan.sessions)).batches[0]
+    here = action(Ssh())
+    here._task = SimpleNamespace(
+        environment=None, check_mode=False, args={**ARGUMENTS, "run": str(run), "block": batch}
+    )
+    monkeypatch.setattr(ActionBase, "run", lambda *_: {})
+    monkeypatch.setattr(here, "_send_program", Mock(side_effect=gone))
+    result = here.run(None, {"inventory_hostname": "vbench"})
+    assert (result["outcome"], result["blocks"], result["console"]) == ("lost", [], 0)
+    assert "failed" not in result
+    monkeypatch.setattr(here, "_send_program", Mock(side_effect=StorqualError("no space left")))
+    assert here.run(None, {"inventory_hostname": "vbench"})["failed"]
