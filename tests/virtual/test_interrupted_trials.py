@@ -33,13 +33,14 @@ from tests.support.live_bench import (
     power_fixture,
 )
 
-pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(7200)]
+NUMBER = int(os.environ.get("STORQUAL_TROUBLES", "4"))
+"""How many hangs and cuts there are, of more trials than that; the campaign is killed once besides."""
+
+pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(6000 + 300 * NUMBER)]
 gate_bench = power_fixture(GATE, STATE)
 
 SUITE = Path(__file__).with_suffix(".suite").read_text(encoding="utf-8")
 TROUBLES = ("disconnect", "reset", "panic", "halt", "disconnect")
-NUMBER = int(os.environ.get("STORQUAL_TROUBLES", "4"))
-"""How many hangs and cuts there are, of more trials than that; the campaign is killed once besides."""
 
 
 def under_way(run: Path) -> tuple[str, int]:
