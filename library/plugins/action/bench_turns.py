@@ -84,10 +84,9 @@ class ActionModule(BenchAction):
         bench = str(self._variables.get("inventory_hostname", ""))
         disturb = self._disturbance(run, bench, arguments.get("disturb"), virtual_state(self, self._variables))
         self._benches = len(self._variables.get("ansible_play_hosts_all") or ()) or 1
-        result["blocks"] = []
         console = console_of(bench, self._places())
+        result |= {"blocks": [], "console": console.mark() if console else 0}
         while batch is not None:
-            result["console"] = console.mark() if console else 0
             try:
                 program = self._send(run, batch)
             except (UnreachableError, AnsibleConnectionFailure) as problem:
@@ -98,11 +97,13 @@ class ActionModule(BenchAction):
             result["blocks"].append(batch)
             durable = partial(self._measure, run, bench, batch, program, disturb)
             result.update(turns(run, batch, durable, partial(self._run_streamed, run, bench, batch, program)))
+            # from here on what a panic writes is why the bench does not answer
+            result["console"] = console.mark() if console else 0
             for wrong in notify_witness(run, {str(self._variables.get("storqual_witness"))}, bench):
                 display.warning(terminal_text(f"{bench}: {wrong}"))
             going_on = result.get("outcome") == "done" and not result.get("failed")
             batch = self._following(run, bench, batch) if going_on else None
-        return {**result, "console": console.mark() if console else 0}
+        return result
 
     def cleanup(self, force: bool = False) -> None:
         """What ran counts where the bench went away after it: the next task brings it back."""
