@@ -513,8 +513,8 @@ def _put_variables_back(loader: Loader, saved: Mapping[str, Any]) -> list[str]:
     """The default keeps the name that it has where by the former one another kernel would boot, installed since."""
     environment, steps = loader.environment(), []
     former = loader.default({**environment, "saved_entry": saved.get("saved_entry") or ""})
-    other = former is not None and former.release != (saved.get("default") or former.release)
-    for name in ("next_entry",) if other else ("saved_entry", "next_entry"):
+    another_boots = former is not None and former.release != (saved.get("default") or former.release)
+    for name in ("next_entry",) if another_boots else ("saved_entry", "next_entry"):
         before, now = saved.get(name), environment.get(name)
         # one that GRUB has cleared is there, and empty
         if (now or None) != (before or None) or (before is None and now is not None):

@@ -346,7 +346,7 @@ def formats_alone(runner: Runner, index: str) -> bool:
 
     Either bit makes it one of every namespace of the subsystem. Raises ToolError when the controller does not say.
     """
-    attributes = as_int(the_object(_of(runner, "id-ctrl", index, "the abilities"), "nvme", "fna").get("fna"))
+    attributes = as_int(the_object(_json_of(runner, "id-ctrl", index, "the abilities"), "nvme", "fna").get("fna"))
     if attributes is None:
         raise ToolError(f"nvme printed no format attributes (fna) of {index}")
     return not attributes & (_FORMATS_ALL | _ERASES_ALL)
@@ -373,13 +373,13 @@ def parse_slots(text: str) -> Slots:
     )
 
 
-def _of(runner: Runner, command: str, index: str, what: str) -> str:
+def _json_of(runner: Runner, command: str, index: str, what: str) -> str:
     return _ask(runner, f"{what} of {index} could not be read", command, index, _AS_JSON, timeout=_FLASH_TIMEOUT)
 
 
 def read_controller(runner: Runner, index: str) -> NvmeController:
     """What the controller says of itself. Raises ToolError."""
-    return parse_controller(_of(runner, "id-ctrl", index, "the abilities"))
+    return parse_controller(_json_of(runner, "id-ctrl", index, "the abilities"))
 
 
 COMMAND_BYTES = {"None": 8 + 64, "CRC32C": 8 + 64 + 4}
@@ -406,7 +406,7 @@ def read_header_digest(runner: Runner, device: str, peer: str) -> str:
 def read_versions(runner: Runner, index: str) -> Mapping[str, str]:
     """The running revision, and `firmware.pending` where the next reset starts another slot. Raises ToolError."""
     versions = {"firmware": read_controller(runner, index).revision}
-    slots = parse_slots(_of(runner, "fw-log", index, "the firmware slots"))
+    slots = parse_slots(_json_of(runner, "fw-log", index, "the firmware slots"))
     if slots.following and slots.following != slots.active:
         versions["firmware.pending"] = slots.revisions.get(slots.following, f"slot {slots.following}")
     return versions
@@ -432,7 +432,7 @@ def download(runner: Runner, index: str, image: FirmwareImage) -> tuple[str, ...
 
     Raises ToolError.
     """
-    slots = parse_slots(_of(runner, "fw-log", index, "the firmware slots"))
+    slots = parse_slots(_json_of(runner, "fw-log", index, "the firmware slots"))
     slot = _slot_for(index, read_controller(runner, index), slots)
     what = f"{index} did not accept {image.path}"
     _ask(runner, what, "fw-download", index, f"--fw={image.path}", timeout=_DOWNLOAD_TIMEOUT)
