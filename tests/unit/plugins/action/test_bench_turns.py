@@ -188,9 +188,12 @@ def test_a_bench_that_stops_answering_between_two_batches_is_left_to_the_next_ta
         environment=None, check_mode=False, args={**ARGUMENTS, "run": str(run), "block": batch}
     )
     monkeypatch.setattr(ActionBase, "run", lambda *_: {})
-    monkeypatch.setattr(here, "_send_program", Mock(side_effect=gone))
+    console = SimpleNamespace(mark=Mock(side_effect=range(9)))
+    here.run.__globals__.update(console_of=lambda *_: console, turns=lambda *_: {"outcome": "done"})
+    monkeypatch.setattr(here, "_following", lambda *_: batch)
+    monkeypatch.setattr(here, "_send", Mock(side_effect=["core.pyz", gone]))
     result = here.run(None, {"inventory_hostname": "vbench"})
-    assert (result["outcome"], result["blocks"], result["console"]) == ("lost", [], 0)
-    assert "failed" not in result
-    monkeypatch.setattr(here, "_send_program", Mock(side_effect=StorqualError("no space left")))
+    # what the console says after the end of the first is why it is gone
+    assert (result["outcome"], result["blocks"], result["console"], "failed" in result) == ("lost", [batch], 1, False)
+    monkeypatch.setattr(here, "_send", Mock(side_effect=StorqualError("no space left")))
     assert here.run(None, {"inventory_hostname": "vbench"})["failed"]

@@ -12,7 +12,7 @@ from storqual_core.kit.command import Completed
 from storqual_core.kit.errors import ToolError
 from storqual_core.kit.lock import read_saved
 from storqual_core.kit.results import PartialError, TrialFailedError
-from storqual_core.provision.boot import hang_words
+from storqual_core.provision.boot import hang_words, restore_boot, saved_boot
 from storqual_core.provision.engine import Call
 from storqual_core.provision.kernel_package import install_package, look_at_package
 from storqual_core.provision.restore import Tools, restore
@@ -254,11 +254,15 @@ def test_the_running_kernel_is_kept(bench: FakeBench) -> None:
 
 
 def test_a_kernel_is_kept_with_its_arguments(bench: FakeBench) -> None:
-    """In an entry of our own, because the owner's entries stay as they are."""
-    boot(bench, "default", kernel=NEW, arguments=["nosmt"])
+    """In an entry of our own, because the owner's entries stay as they are; a restore has it again, with its name."""
+    boot(bench, "default", kernel=OLD, arguments=["nosmt"])
     bench.reboot()
-    assert bench.running == NEW
     assert boot(bench, "facts")["facts"]["added"] == ["nosmt"]
+    former = saved_boot(bench.system)
+    bench.system.loader.write_custom(None)
+    bench.variables["saved_entry"] = f"linux-{NEW}"
+    restore_boot(bench.system, former)
+    assert saved_boot(bench.system) == former
 
 
 def test_installing_a_kernel_does_not_change_what_boots(tmp_path: Path) -> None:
