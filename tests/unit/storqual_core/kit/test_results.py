@@ -55,5 +55,6 @@ def test_a_fault_of_the_program_is_a_sentence_with_its_place_and_counts_as_a_cha
 
 
 def test_bad_input_keeps_its_exit_code_and_changes_nothing() -> None:
-    told = ended(BadInputError(["found x, expected y"]))
+    told = ended(BadInputError(["found x\x1b[2J, expected y"]))
+    assert "\x1b" not in told["msg"]
     assert (told["changed"], told["storqual_exit_code"]) == (False, 3)

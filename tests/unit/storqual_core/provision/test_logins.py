@@ -91,7 +91,7 @@ class Bench:
         ways = [f"/sys/class/nvme/{name}" for name in machine.names("/sys/class/nvme")]
         (way,) = (each for each in ways if f"={asked['traddr']}," in machine.text(f"{each}/address"))
         place = machine.real(way)
-        if not machine.text(f"{place}/delete_controller"):
+        if [each for each in ways if machine.text(f"{each}/delete_controller")] != [way]:
             raise OSError(114, "Operation already in progress")
         if self.refused in (f"{at}{word}" for word in text.split(",") for at in ("", f"{asked['traddr']} ")):
             raise OSError(22, "Invalid argument")
@@ -191,11 +191,8 @@ def test_digests_of_a_controller_are_set_counted_repeated_and_restored(bench: Be
     bench.provision(NVME, keep_alive_tmo=9)
     restore(bench.state, Tools(bench, System(bench), access=bench.access, machine=bench.tree.machine), check=False)
     lines = [line for line in bench.seen if line.startswith("transport")]
-    assert [sorted({"hdr_digest", "data_digest"}.intersection(line.split(","))) for line in lines] == [
-        ["data_digest", "hdr_digest"],
-        ["data_digest", "hdr_digest"],
-        [],
-    ]
+    flags = [sorted({"hdr_digest", "data_digest"}.intersection(line.split(","))) for line in lines]
+    assert flags == [["data_digest", "hdr_digest"], ["data_digest", "hdr_digest"], []]
 
 
 @pytest.mark.parametrize("carried", [0, 72 + 76, 72 * 19])
@@ -207,6 +204,9 @@ def test_a_header_digest_that_cannot_be_told_is_not_set(bench: Bench, carried: i
     assert Sessions(bench, bench.tree.machine, STATE).prove(NVME, "header_digest", None)[0] is None
     # what the kernel shows needs no counting
     assert bench.provision(NVME, data_digest="CRC32C")["changed"]
+    bench.second_controller()
+    bench.tree.write(f"{bench.place}/kato", "")
+    assert Sessions(bench, bench.tree.machine, STATE).read(NVME, ["keep_alive_tmo"]) == {}
 
 
 def test_a_controller_that_was_made_anew_is_known_by_its_ends(bench: Bench) -> None:

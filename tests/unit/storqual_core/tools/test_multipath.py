@@ -14,16 +14,14 @@ TREE = fixture_text("multipath", "tree.txt")
 TOPOLOGY = fixture_text("multipath", "topology.json")
 CONFIG = fixture_text("multipath", "config.txt")
 SHOW = "multipathd show maps json"
+NATIVE = "eui.0025 [nvme]:nvme0n1 NVMe,EXAMPLE,1.0\nsize=2097152 features='n/a' hwhandler='ANA' wp=rw\n"
 
 
 def test_maps_have_alias_wwid_and_device_and_paths_their_states() -> None:
-    data, plain = multipath.read_maps(Replay([Call(SHOW, rc=1), Call("multipath -ll", TREE)]))
+    data, plain = multipath.read_maps(Replay([Call(SHOW, rc=1), Call("multipath -ll", TREE + NATIVE)]))
     assert (data.name, data.wwid, data.node) == ("data", "3600d0230000000000e13955cc3757800", "dm-1")
-    assert (data.product, data.policy, data.features) == (
-        "EXAMPLE ARRAY 1000",
-        "service-time 0",
-        "1 queue_if_no_path",
-    )
+    assert (data.product, data.policy) == ("EXAMPLE ARRAY 1000", "service-time 0")
+    assert data.features == "1 queue_if_no_path"
     assert [(path.device, path.number, path.kernel, path.checker, path.online) for path in data.paths] == [
         ("sdb", "8:16", "active", "ready", "running"),
         ("sdaf", "65:240", "failed", "faulty", "offline"),
