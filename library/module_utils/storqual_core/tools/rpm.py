@@ -442,14 +442,15 @@ def payload(path: str) -> dict[str, bytes]:
         entries, size = struct.unpack_from(">II", data, place + 8)
         place += 16 + 16 * entries + size
         place += -place % fill
-    packed = data[place:]
     try:
-        plain = packed if packed[:6] in MAGICS else unpack(packed)
+        plain = data[place:] if data[place : place + 6] in MAGICS else unpack(data[place:])
         members, _ = read_archive(plain, 0)
     except ToolError as problem:
         raise ToolError(f"{path}: {problem}") from problem
-    if not plain.rstrip(b"\0").endswith(b"TRAILER!!!") or any(".." in each.name.split("/") for each in members):
-        raise ToolError(f"{path} is cut, or was made to harm: its archive has no end, or a file that leads out of it")
+    if not plain.rstrip(b"\0").endswith(b"TRAILER!!!"):
+        raise ToolError(f"{path} is cut: its archive of files has no end")
+    if leading := [visible(each.name) for each in members if ".." in each.name.split("/")]:
+        raise ToolError(f"{path} has a file whose name leads out of its folder: {leading[0][:200]}")
     return {"/" + re.sub(r"^\.?/+", "", member.name): member.content for member in members}
 
 
