@@ -143,11 +143,12 @@ def recovered_problems(run: Run) -> list[str]:
 
 def _against_the_rig(run: Run) -> Iterator[tuple[str, str]]:
     """What each event says against the rig, and why it no longer does; empty where it still does."""
-    # a hang of the candidate is a criterion of its own, which never passes
+    # a hang of the candidate is a criterion of its own, which never passes; its kernel may have panicked by it
     hangs = (event for event in run.events_of("bench_hung") if event.text("arm") == "candidate")
     hung = {(event.bench, event.text("session")) for event in hangs}
     for event in run.events:
-        if event.kind == "provision_failed" and (event.bench, event.text("session")) in hung:
+        of_a_hang = event.kind in ("provision_failed", "kernel_panic")
+        if of_a_hang and (event.bench, event.text("session")) in hung:
             continue
         sentence = _sentence_against_the_rig(event)
         if sentence:

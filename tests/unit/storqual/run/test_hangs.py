@@ -73,19 +73,16 @@ def test_the_line_that_names_the_driver_is_shown_and_does_not_replace_the_count(
 
 
 def test_a_candidate_that_hangs_in_its_boot_fails_and_the_rig_is_not_blamed_for_its_session(tmp_path: Path) -> None:
-    failed = {
-        "kind": "provision_failed",
-        "bench": "vbench",
-        "session": "s02",
-        "arm": "candidate",
-        "reason": "no start",
-    }
+    where = {"bench": "vbench", "session": "s02", "arm": "candidate"}
+    failed = {"kind": "provision_failed", **where, "reason": "no start"}
+    panic = {"kind": "kernel_panic", **where, "text": "Kernel panic - not syncing: x"}
     boot = {name: value for name, value in hung("candidate").items() if name != "block"}
     assert judge_run(make_run(tmp_path / "a", events=[failed]))["outcome"] == "ERROR"
     [check] = hang_checks(read_run(make_run(tmp_path / "b", events=[boot, failed])))
     assert "first in the boot of session s02" in check.reason
-    verdict = judge_run(make_run(tmp_path / "c", events=[boot, failed]))
-    assert "could not be provisioned" not in verdict["reason"]
+    verdict = judge_run(make_run(tmp_path / "c", events=[boot, failed, panic]))
+    assert not [word for word in ("could not be provisioned", "panicked") if word in verdict["reason"]]
     # a hang of the baseline takes nothing back: its criterion passes
-    other = make_run(tmp_path / "d", events=[{**boot, "arm": "baseline"}, failed])
-    assert judge_run(other)["outcome"] == "ERROR"
+    for number, event in enumerate((failed, panic)):
+        other = make_run(tmp_path / f"d{number}", events=[{**boot, "arm": "baseline"}, event])
+        assert judge_run(other)["outcome"] == "ERROR"
