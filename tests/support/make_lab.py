@@ -187,102 +187,42 @@ def words(*more: str) -> Callable[[], list[str]]:
     return lambda: [*LOCAL, *more]
 
 
+FORMS = {"suite": suite, "drop": drop, "hosts": hosts, "words": words}
+"""What the rows of `make_lab.json` begin with: which of these makes the mistake."""
+_ROWS = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 MISTAKES: dict[str, Callable[[], list[str]]] = {
-    "typo in a key of the suite": suite("criteria:", "critera:"),
-    "typo in a key of a drop": drop("drvie: {WCE: 1}"),
-    "typo in a variable of the lab": hosts("storqual_kind", "storqual_knid"),
-    "wrong unit of a runtime": suite("runtime: 2s", "runtime: 2 apples"),
-    "wrong unit of a size": hosts("size: 1GiB", "size: 1 mile"),
-    "driver that drives no adapter": drop("driver:\n  dkms: {package: new.deb, module: mpt3sass, version: '1'}"),
+    **{name: FORMS[form](*texts) for name, (form, *texts) in _ROWS.items()},
     "missing firmware file": drop(
         f"firmware: {{file: gone.bin, sha256: '{ZEROS}', version: '2', tool: sas2flash, on: {{adapter: fusion}}}}"
     ),
-    "missing DKMS package": drop("driver:\n  dkms: {package: gone.deb, module: mptsas}"),
     "missing module file": drop(f"driver:\n  module: {{file: gone.ko, sha256: '{ZEROS}'}}"),
     "bad digest of a module": drop(f"driver:\n  module: {{file: new.ko, sha256: '{ZEROS}'}}"),
     "bad digest of an image": drop(
         f"firmware: {{file: new.ko, sha256: '{ZEROS}', version: '2', tool: sas2flash, on: {{adapter: fusion}}}}"
     ),
-    "digest that is none": drop(
-        "firmware: {file: new.ko, sha256: abc, version: '2', tool: sas2flash, on: {adapter: fusion}}"
-    ),
-    "indentation in hosts.yml": hosts("      storqual_kind", "     storqual_kind"),
-    "tab in hosts.yml": hosts("      storqual_kind", "\tstorqual_kind"),
-    "two drives with one serial": hosts("SYM0000002", "SYM0000001"),
-    "bad PCI address": hosts("0000:00:05.0", "00:5"),
-    "unknown drop": words("--candidate", "candidat"),
-    "unknown suite": words("--suite", "adaptor"),
-    "missing suite file": words("--suite", "gone.suite.yml"),
-    "unknown profile": words("--profile", "quik"),
-    "unknown adapter": words("--adapters", "sas0"),
-    "unknown inventory": words("-i", "inventories/nowhere"),
-    "unknown setting": drop("drive: {scheduller: none}"),
-    "setting out of range": drop("drive: {WCE: 2}"),
-    "bad budget": words("--budget", "soon"),
-    "no candidate": words("--candidate", ""),
-    "RAID with too few members": drop("raid: {level: 5, members: [SYM0000001, SYM0000002]}"),
-    "RAID member that is nowhere": drop("raid: {level: 1, members: [SYM0000001, SYM0000009]}"),
-    "RAID member twice": drop("raid: {level: 1, members: [SYM0000001, SYM0000002, SYM0000001]}"),
     "RAID members on two benches": two_benches,
     "RAID with a suite for single drives": volumes,
     "nothing claimed": unclaimed,
-    "one session": suite("sessions: 4", "sessions: 1"),
-    "a million sessions": suite("sessions: 4", "sessions: 1000000"),
     "limits that exclude each other": suites(
         ("metric: iops\n    against: baseline", "metric: iops\n    against: absolute\n    min: 300\n    max: 200")
     ),
     "negative limit": suites(
         ("metric: iops\n    against: baseline", "metric: iops\n    against: absolute\n    min: -100")
     ),
-    "percentile of too few I/Os": suite("metric: iops", "metric: latency_p99.99_us"),
-    "percentile that one launch is too short for": suite("metric: iops", "metric: latency_p99_us"),
     "limit on a percentile of one merged value": suites(
         ("metric: iops\n    against: baseline", "metric: latency_p99_us\n    against: absolute\n    max: 5ms")
     ),
     "limit on one launch": suites(("against: baseline", "against: absolute\n    min: 100"), ("pairs: 3", "pairs: 1")),
-    "unknown metric": suite("metric: iops", "metric: iosp"),
-    "unknown workload in a criterion": suite("against: baseline", "against: baseline\n    workloads: [seq_raed]"),
-    "percent without its sign": suite("margin: 8%", "margin: 8"),
-    "unknown mode of fio": suite("rw: read", "rw: reed"),
     "no profile": suite(SUITE[SUITE.index("profiles:") :], "profiles: {}\n"),
-    "factor without a level": suite("bs: [4k]", "bs: []"),
-    "criterion of no workload": suite("metric: iops", "metric: iops\n    workloads: []"),
-    "RAID without a member": drop("raid: {level: 5, members: []}"),
-    "more drives than are claimed": suite("drives: [1]", "drives: [9]"),
-    "level that is no size": suite("bs: [4k]", "bs: [4q]"),
-    "typo in a factor": suite("drives: [1]", "drvies: [1]"),
-    "percentage beyond all": suite("margin: 8%", "margin: 108%"),
-    "acceptable loss beyond the margin": suite("indifference: 2%", "indifference: 20%"),
-    "word for what to compare with": suite("against: baseline", "against: base"),
-    "limit without a number": suite("against: baseline", "against: absolute"),
-    "limit in another unit": suite("against: baseline", "against: absolute\n    min: 100 MB/s"),
-    "boolean for a word": suite("rw: read", "rw: true"),
-    "workload without its mode": suite("    rw: read\n", ""),
-    "tab in a suite": suite("    rw: read", "\trw: read"),
-    "anchor and alias": suite("rw: read", "rw: &r read\n    direct: *r"),
-    "merge key": drop("drive:\n  <<: {WCE: 1}"),
-    "star without quotes": suite("against: baseline", "against: baseline\n    workloads: *read"),
-    "quote that is never closed": suite("description: Sequential", "description: 'Sequential"),
-    "bracket that is never closed": suite("[4k]", "[4k"),
-    "key a second time": suite("name: mine", "name: mine\nname: other"),
-    "second document": suite("workloads:", "---\nworkloads:"),
-    "unknown default profile": suite("default_profile: quick", "default_profile: quik"),
-    "no runtime": suite("runtime: 2s", "runtime: 0s"),
     "empty suite": file("mine.suite.yml", "", LOCAL),
     "suite of comments only": file("mine.suite.yml", "# later\n", LOCAL),
     "list for a suite": file("mine.suite.yml", "- workloads\n", LOCAL),
     "suite in UTF-16": file("mine.suite.yml", SUITE.encode("utf-16"), LOCAL),
     "byte order mark, line ends of Windows and a typo": file(NEW, "\ufeffname: new\r\ndrvie: {WCE: 1}\r\n", VIRTUAL),
     "empty inventory": file("inventories/local/hosts.yml", "", LOCAL),
-    "folder for a suite": words("--suite", "inventories/"),
-    "folder for a drop": words("--candidate", "inventories/local"),
-    "drop of another inventory": words("--candidate", "backport"),
-    "drop with the ending of its file": words("--candidate", "candidate.yml"),
     "emulation on a bench of files": file(
         "inventories/local/drops/candidate.yml", "virtual: {iops_limit: {all: 5}}\n", LOCAL
     ),
-    "alias of an adapter in a drop": drop("drive: {WCE: 1, on: {adapter: symm}}"),
-    "consent that names nothing": words("--consent", "helloworld"),
     "baseline missing": lambda: [*LOCAL[:2], *LOCAL[4:]],
     "waiver without its last day": file(
         "inventories/local/waivers.yml",
@@ -292,41 +232,16 @@ MISTAKES: dict[str, Callable[[], list[str]]] = {
     "typo in a gate": file("inventories/local/gate.yml", "reqiured: [iops]\n", LOCAL),
     "facts that are none": file("facts.json", "{}", [*LOCAL, "--facts", "facts.json"]),
     "facts of another bench": file("facts.json", '{"bench9": {"drives": []}}', [*LOCAL, "--facts", "facts.json"]),
-    "facts missing": words("--facts", "gone.json"),
-    "checks missing": words("--checks", "gone"),
-    "unknown point": words("--point", "seq_read[bs=4k]"),
-    "seed that is a word": words("--seed", "seven"),
-    "unknown option": words("--suites", "adapter"),
-    "node for a serial number": hosts("SYM0000001", "/dev/sda"),
-    "bad WWN": hosts("0x5000c50015ea0000", "5000c5-15ea"),
-    "claim that is a word": hosts("claim: true", "claim: destroy"),
-    "unknown kind of bench": hosts("storqual_kind: virtual", "storqual_kind: vitual"),
     "strip that is no power of two": drop(f"raid: {{level: 1, strip: 65k, {MEMBERS}}}"),
     "strip beyond those of the tool": drop(f"raid: {{level: 1, strip: 4k, tool: storcli, {MEMBERS}}}"),
     "RAID without a level": drop(f"raid: {{{MEMBERS}}}"),
     "cache policy that md does not have": drop(f"raid: {{level: 1, write_policy: wb, {MEMBERS}}}"),
     "unknown RAID tool": drop(f"raid: {{level: 1, tool: storcly, {MEMBERS}}}"),
-    "serial number of zeros and digits": drop("raid: {level: 1, members: [0012345, SYM0000002]}"),
-    "serial number that YAML reads as octal": hosts("serial: SYM0000001", "serial: 0012345"),
-    "relative state directory": hosts("_state_dir: /var/lib/storqual", "_state_dir: storqual"),
-    "root as the state directory": hosts("_state_dir: /var/lib/storqual", "_state_dir: /"),
-    "device as the state directory": hosts("_state_dir: /var/lib/storqual", "_state_dir: /dev/sda"),
-    "family of drivers for a driver": hosts("driver: megaraid_sas", "driver: megaraid"),
-    "options of a module that is none": drop("driver: {options: {mptsass: {mpt_disable_hotplug_remove: 1}}}"),
-    "unknown vendor tool": hosts("driver: megaraid_sas", "driver: megaraid_sas\n          tool: storcly"),
-    "unknown scheduler": drop("drive: {scheduler: mq_deadline}"),
-    "unknown governor": drop("os: {governor: perfomance}"),
-    "package file for a kernel package": drop("driver: {kernel: {package: ./linux-image.deb}}"),
-    "kernel without its package": drop("driver: {kernel: {version: 6.1.0-1}}"),
-    "block size that is no multiple of a block": suite("bs: [4k]", "bs: [4k, 1000]"),
-    "SCSI commands to a file": suite("rw: read", "rw: read\n    engine: sg"),
     "drop with the name of the other": file(
         "inventories/local/drops/candidate.yml", "name: baseline\ndrive: {queue_depth: 4}\n", LOCAL
     ),
-    "option for adapters without one": words("--adapters", ""),
     "folder with the name of a drop": instead("inventories/local/drops/candidate.yml", Path.mkdir),
     "folder beside the drops": instead("inventories/local/drops/other.yml", Path.mkdir, "--candidate", "otter"),
-    "name of a suite that is in this folder": words("--suite", "mine"),
     "inventory without hosts": instead("inventories/local/hosts.yml", lambda _: None),
     "suite with a kind": file("mine.suite.yml", f"kind: robustness\n{TRIALS}", LOCAL),
     "trials on files": file("mine.suite.yml", TRIALS, LOCAL),
@@ -337,14 +252,8 @@ MISTAKES: dict[str, Callable[[], list[str]]] = {
     "profile of trials with launches": file("mine.suite.yml", f"{TRIALS}profiles: {{quick: {{pairs: 3}}}}\n", LOCAL),
     "suite with nothing to run": file("mine.suite.yml", "name: mine\n", LOCAL),
     "trials that last no time": file("mine.suite.yml", TRIALS.replace("8s", "0s"), LOCAL),
-    "no-break space in the indentation": suite("    rw: read", "\u00a0\u00a0\u00a0\u00a0rw: read"),
-    "no-break space behind a key": suite("margin: 8%", "margin:\u00a08%"),
-    "host a second time": hosts("benches:\n  hosts:\n", "benches:\n  hosts:\n    vbench: {storqual_kind: virtual}\n"),
     "hosts in another group": file("inventories/local/hosts.yml", "all: {hosts: {desk: {}}}\n", LOCAL),
     "inventory in INI form": file("inventories/local/hosts.yml", "[benches]\ndesk ansible_host=192.0.2.1\n", LOCAL),
-    "bench that is not there": words("--limit", "this_machin"),
-    "size without its unit": hosts("size: 1GiB", "size: 1200"),
-    "link without its unit": hosts("link: 80MB", "link: 80"),
     "file outside of the folder of targets": instead(
         "inventories/local/hosts.yml",
         lambda path: path.write_text(
@@ -358,16 +267,12 @@ MISTAKES: dict[str, Callable[[], list[str]]] = {
     "least latency": suites(
         ("metric: iops\n    against: baseline", "metric: latency_mean_us\n    against: absolute\n    min: 1 s")
     ),
-    "part of a metric's name": suite("metric: iops", "metric: p99"),
-    "pattern for adapters": drop('drive: {WCE: 1, on: {adapter: "s*"}}'),
-    "queue depth that an adapter does not take": drop("drive: {queue_depth: 16}"),
     "strip that the tool of the controller does not have": lambda: [
         *hosts("driver: megaraid_sas", "driver: megaraid_sas\n          tool: storcli")(),
         *drop("raid: {level: 5, strip: 4k, on: {adapter: mraid}}")()[4:6],
         "--adapters",
         "mraid",
     ],
-    "consent of four digits": words("--consent", "1010"),
 }
 
 OTHERS: dict[str, list[str]] = {

@@ -147,8 +147,7 @@ def _against_the_rig(run: Run) -> Iterator[tuple[str, str]]:
     hangs = (event for event in run.events_of("bench_hung") if event.text("arm") == "candidate")
     hung = {(event.bench, event.text("session")) for event in hangs}
     for event in run.events:
-        of_a_hang = event.kind in ("provision_failed", "kernel_panic")
-        if of_a_hang and (event.bench, event.text("session")) in hung:
+        if event.kind in ("provision_failed", "kernel_panic") and (event.bench, event.text("session")) in hung:
             continue
         sentence = _sentence_against_the_rig(event)
         if sentence:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import ctypes
 import os
 from dataclasses import dataclass
-from typing import Iterable
 
 from ..kit.command import Runner, run
 from ..kit.errors import ToolError
@@ -143,14 +142,10 @@ def parse_export(rc: int, text: str) -> list[FormatSignature]:
     wrong = f"ended with status {rc}" if rc else "told of several devices" if "\nDEVNAME=" in text.strip() else ""
     if wrong:
         raise ToolError(f"blkid {wrong}: nothing is known about what is on the device")
-    values = _pairs(text.splitlines())
+    values = {name: value for name, _, value in (line.partition("=") for line in text.splitlines()) if value}
     signatures = []
     if "TYPE" in values:
         signatures.append(_signature({name: value for name, value in values.items() if name != "PTTYPE"}))
     if "PTTYPE" in values:
         signatures.append(_signature({name: value for name, value in values.items() if name != "TYPE"}))
     return signatures or [FormatSignature("other", "unknown")]
-
-
-def _pairs(lines: Iterable[str]) -> dict[str, str]:
-    return {name: value for name, _, value in (line.partition("=") for line in lines) if value}

@@ -352,10 +352,6 @@ def build_entry(template: MenuEntry, identifier: str, kernel: str, initrd: str, 
     )
 
 
-def _head_of(entry: MenuEntry) -> str:
-    return f"menuentry {shlex.quote(entry.title)} --id {shlex.quote(entry.identifier)} {{\n"
-
-
 # entries keep them when tuned has gone, and GRUB takes a variable that nobody sets for nothing
 _TUNED = ("tuned_params", "tuned_initrd")
 _SET = re.compile(r"\s*set\s+(\w+)=(?:\"([^\"$]*)\"|'([^']*)'|([^\s\"'$;]*))\s*;?\s*$", re.ASCII)
@@ -424,7 +420,9 @@ class Grub:
                 custom = ""
             elif words[:1] == ["blscfg"] and not files:
                 files = {entry.identifier: entry for entry in self._from_files(words[1:], search)}
-                lines += [_head_of(entry) + "\n".join((*entry.body, "}")) for entry in files.values()]
+                for entry in files.values():
+                    head = f"menuentry {shlex.quote(entry.title)} --id {shlex.quote(entry.identifier)} {{"
+                    lines += [head, *entry.body, "}"]
             else:
                 lines.append(line)
         parsed = parse_config("\n".join(lines))

@@ -92,7 +92,7 @@ def parse_list(text: str) -> dict[str, str]:
     addresses: dict[str, str] = {}
     begun = False
     for line in text.splitlines():
-        match = _LISTED.match(line)
+        match, head = _LISTED.match(line), _HEADS.match(line) or _TABLE.match(line)
         if match is not None:
             domain, bus, device, function = (
                 int(match.group(part), 16) for part in ("domain", "bus", "device", "function")
@@ -101,17 +101,12 @@ def parse_list(text: str) -> dict[str, str]:
         elif begun and _ROW.match(line):
             # its number is enough to ask it
             addresses[line.split()[0]] = ""
-        elif begun and line.strip() and _DONE.lower() not in line.lower() and not _of_table(line):
+        elif begun and line.strip() and _DONE.lower() not in line.lower() and not head:
             raise ToolError(f"the list of controllers has a line that is not understood: {line.strip()[:120]!r}")
         begun = begun or bool(_TABLE.match(line))
     if not begun or not addresses:
         raise ToolError("this is not a list of controllers: it has no table of them")
     return addresses
-
-
-def _of_table(line: str) -> bool:
-    """Whether a line is the head of a table or the rule below it."""
-    return bool(_HEADS.match(line) or _TABLE.match(line))
 
 
 def parse_display(text: str, index: str = "sas3ircu 0") -> ToolFacts:
