@@ -108,14 +108,23 @@ def _identifier(file: str) -> str:
 
 
 def read_folder(folder: str) -> list[BootEntry]:
-    """The entries in a folder, in no order. Raises ToolError for one that cannot be read."""
+    """The entries in a folder, in no order. Raises ToolError for one that cannot be read.
+
+    A file that is empty, or all NULs, is what a power cut leaves of a new one: an entry without a kernel.
+    """
     entries = []
     try:
         files = [path for path in sorted(Path(folder).iterdir()) if path.name.endswith(SUFFIX)]
         for path in files:
             if path.name.startswith(".") or path.stat().st_size > _LARGEST:
                 continue
-            entries.append(parse_entry(path.read_bytes().decode("utf-8", "replace"), str(path)))
+            text, file = path.read_bytes(), str(path)
+            blank = not text.strip(b"\0 \t\r\n")
+            entries.append(
+                BootEntry(_identifier(file), file, ())
+                if blank
+                else parse_entry(text.decode("utf-8", "replace"), file)
+            )
     except OSError as problem:
         raise ToolError(f"{problem.filename}: {problem.strerror}, so the boot entries are not known") from problem
     return entries

@@ -281,6 +281,17 @@ def test_an_entry_whose_lines_end_as_on_windows_is_read_as_grub_reads_it(tmp_pat
     assert bench.system.loader.custom_text() == other.system.loader.custom_text()
 
 
+@pytest.mark.parametrize("left", [b"", b"\n", bytes(300)])
+def test_what_a_power_cut_leaves_of_a_new_entry_hides_no_other(tmp_path: Path, left: bytes) -> None:
+    bench = made(tmp_path, "upstream")
+    menu = bench.system.loader.entries()
+    (bench.folder / "boot" / "loader" / "entries" / "token-6.12.0-1.x86_64.conf").write_bytes(left)
+    assert bench.system.loader.entries() == menu
+    step(bench, "trial", kernel=NEW, mark="abc")
+    bench.reboot()
+    assert bench.running == NEW
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
