@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bench of a trial boot that hangs is ended without hands: by the watchdog, by a detector, by the ladder."""
 
+import hashlib
 import re
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -20,7 +22,7 @@ from storqual.virtual_bench.power import power_state
 from storqual.virtual_bench.qmp import converse
 from storqual_core.provision.boot import WATCHDOG_S
 from tests.support.driver_sources import driver_sources
-from tests.support.live_bench import REPOSITORY, bench_here, discard, over_ssh, play
+from tests.support.live_bench import REPOSITORY, bench_here, discard, over_ssh, own_lab, play, qualified
 from tests.support.turn_records import REQUEST, plan_campaign
 
 pytestmark = [pytest.mark.bench, pytest.mark.long, pytest.mark.timeout(2400)]
@@ -188,6 +190,36 @@ def test_a_boot_that_hangs_is_ended_by_what_the_plan_foresaw(
     assert f"; ended by {foreseen}" in " ".join(output.split()), output[-3000:]
     assert over_ssh(places.state, BENCH, BOOT_ID) != before
     over_ssh(places.state, BENCH, "sed -i /boot_once.*timeout=-1/d /boot/grub/grub.cfg; sync")
+
+
+def _firmware(folder: Path, version: str) -> str:
+    """An image of a drive's firmware, as an entry of a drop."""
+    file = folder / f"fw-{version}.bin"
+    file.write_bytes(version.encode() * 8192)
+    return f"file: {file}, sha256: {hashlib.sha256(file.read_bytes()).hexdigest()}, version: '{version}'"
+
+
+def test_a_firmware_step_that_loses_the_bench_fails_its_drop_and_the_bench_is_back(
+    places: BenchPlaces, tmp_path: Path
+) -> None:
+    unit = Path(__file__).with_suffix(".service").read_bytes()
+    plant = "cat > /run/systemd/system/drive.service && touch /root/hangs-once && systemctl daemon-reload"
+    over_ssh(places.state, BENCH, f"{plant} && systemctl start --no-block drive", data=unit)
+    drops, lab = [], own_lab(tmp_path, INVENTORY, places.state)
+    back = _firmware(tmp_path, "0191")
+    for version in ("0191", "0192"):
+        says = f"tool: sg_write_buffer, activation: none, {_firmware(tmp_path, version)}, rollback: {{{back}}}"
+        drops.append(tmp_path / f"{version}.yml")
+        drops[-1].write_text(f"name: d{version}\ndescription: d\nfirmware: {{on: {{adapter: debug}}, {says}}}\n")
+    suite = shutil.copy(Path(__file__).with_suffix(".suite"), tmp_path / "reads.suite.yml")
+    words = ("--baseline", drops[0], "--candidate", drops[1], "--suite", suite, "--consent", "000007d0")
+    code, output, path = qualified(tmp_path / "runs", lab, *words)
+    assert code == 1, output[-3000:]
+    [hung] = [event for event in iter_events(path) if event.kind == "bench_hung"]
+    assert (hung.text("arm"), hung.text("ended_by")) == ("candidate", "power cycle")
+    assert hung.fields["seconds"] < 300
+    assert [event.kind for event in iter_events(path) if event.kind.startswith("restore")] == ["restored"]
+    assert "Kernel panic" in (path / "report.html").read_text(encoding="utf-8")
 
 
 def test_tasks_are_shown_over_the_keyboard_of_a_bench_that_answers_and_it_is_restarted(
