@@ -27,6 +27,8 @@ from tests.support.arming import Boots, Disk, plain_disk, stopped
 from tests.support.live_bench import over_ssh
 
 CUTS = int(os.environ.get("STORQUAL_LIVE_CUTS", "6"))
+ROOT = {"model": "virtio disk", "driver": "virtio_blk", "pci": "0000:00:03.0", "drives": []}
+"""The root drive's adapter, as an inventory has it whose driver is tried."""
 _LONGEST_PAUSE_S = 6.0
 _START_LIMIT_S = 900.0
 _QUESTION = """

@@ -22,7 +22,7 @@ from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_state
 from storqual_core.guard.signatures import volume_uuid
 from tests.support.arming import Arming, look_while_arming
-from tests.support.boot_cuts import CutBench, cut_a_trial
+from tests.support.boot_cuts import ROOT, CutBench, cut_a_trial
 from tests.support.driver_sources import driver_sources
 from tests.support.live_bench import (
     INVENTORY,
@@ -122,7 +122,6 @@ class Light:
         assert code == 0, output[-3000:]
 
 
-ROOT = {"model": "virtio disk", "driver": "virtio_blk", "pci": "0000:00:03.0", "drives": []}
 # what a trial could leave behind
 LEFT = Path(__file__).with_suffix(".left").read_text(encoding="utf-8")
 

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 
 from storqual.console.console import VirtualConsole
 from storqual.virtual_bench.boot import logs_in
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import reset
-from tests.support.boot_cuts import CutBench, cut_a_trial
+from tests.support.boot_cuts import ROOT, CutBench, cut_a_trial
 from tests.support.driver_sources import driver_sources
 from tests.support.live_bench import REPOSITORY, discard, over_ssh, play, powered_on, qualified, ran
 
@@ -81,12 +82,12 @@ class Bench:
         name, version, build = self.package(release).rsplit("-", 2)
         return f"driver: {{kernel: {{package: {name.removesuffix('-core')}, version: {version}-{build}}}}}\n"
 
-    def provision(self, tmp_path: Path, drop: str) -> tuple[int, str]:
+    def provision(self, tmp_path: Path, drop: str, *more: object) -> tuple[int, str]:
         """Make the bench what a drop says; exit code and output."""
         file = tmp_path / "drop.yml"
         file.write_text(f"name: t\ndescription: of a test\n{drop}", encoding="utf-8")
         # Ansible would send a module again to a bench that lost its power and comes up
-        words = ("-e", f"drop={file}", "-e", "prove_s=0", "-e", "ansible_ssh_retries=0", *LIMIT)
+        words = ("-e", f"drop={file}", "-e", "prove_s=0", "-e", "ansible_ssh_retries=0", *LIMIT, *more)
         return play(tmp_path / "log", self.inventory, "provision.yml", *words)
 
     def restored(self, tmp_path: Path) -> str:
@@ -117,22 +118,31 @@ def kernels(bench: Bench) -> list[str]:
     return re.findall(r"kernel-uname-r\((.*)\)", names)
 
 
-@pytest.fixture(scope="module")
-def kmod(bench: Bench, kernels: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The driver of the root drive and of an adapter as a vendor's package for the running kernel, with a version."""
-    folder, newer = tmp_path_factory.mktemp("kmod"), kernels[1]
-    names = ["drivers/scsi/virtio_scsi.c", "drivers/scsi/sd.h", "drivers/scsi/scsi_logging.h"]
+SOURCES = {
+    "virtio_scsi": ["drivers/scsi/virtio_scsi.c", "drivers/scsi/sd.h", "drivers/scsi/scsi_logging.h"],
+    "virtio_blk": ["drivers/block/virtio_blk.c"],
+}
+"""The driver of an adapter, and that of the root drive, which is in the initramfs."""
+
+
+def package(bench: Bench, release: str, folder: Path, name: str = "virtio_scsi") -> Path:
+    """A driver as a vendor's package for a kernel, with a version."""
     # without the mark of support SUSE's modprobe loads no module
     more = 'MODULE_VERSION("1.0.1");\nMODULE_INFO(supported, "external");\n'
-    module = driver_sources(folder, names).module("virtio_scsi", "drop", more=more)
-    bench.ask("mkdir -p /root/drop && cat > /root/drop/virtio_scsi.ko", module.read_bytes())
+    module = driver_sources(folder, SOURCES[name]).module(name, "drop", more=more)
+    bench.ask(f"mkdir -p /root/drop && cat > /root/drop/{name}.ko", module.read_bytes())
     bench.ask("cat > /root/drop/driver.spec", (SPECS / ("kmp.spec" if bench.suse else "kmod.spec")).read_bytes())
-    build = f"--define 'uname {newer}' --define 'module virtio_scsi' --define 'override 1'"
-    bench.ask(f"rpmbuild -bb --quiet {build} --define 'file /root/drop/virtio_scsi.ko' /root/drop/driver.spec 2>&1")
-    file = folder / ("virtio_scsi-kmp-amd64-1.0-1.x86_64.rpm" if bench.suse else "kmod-virtio_scsi-1.0-1.x86_64.rpm")
+    build = f"--define 'uname {release}' --define 'module {name}' --define 'override 1'"
+    bench.ask(f"rpmbuild -bb --quiet {build} --define 'file /root/drop/{name}.ko' /root/drop/driver.spec 2>&1")
+    file = folder / (f"{name}-kmp-amd64-1.0-1.x86_64.rpm" if bench.suse else f"kmod-{name}-1.0-1.x86_64.rpm")
     words = ["ssh", "-F", bench.state / "ssh_config", bench.host, f"cat /root/rpmbuild/RPMS/*/{file.name}"]
     file.write_bytes(subprocess.run(words, capture_output=True, check=True, timeout=300).stdout)
     return file
+
+
+@pytest.fixture(scope="module")
+def kmod(bench: Bench, kernels: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return package(bench, kernels[1], tmp_path_factory.mktemp("kmod"))
 
 
 KINDS = [pytest.param("kernel", id="kernel"), pytest.param("kmod", marks=needs_compiler, id="kmod")]
@@ -314,17 +324,27 @@ def test_a_drop_is_judged_in_a_campaign_and_leaves_no_trace(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_after_a_power_cut_at_any_moment_of_a_trial_the_old_system_runs(
-    bench: Bench, tmp_path: Path, kind: str, drop: str
+    bench: Bench, kernels: list[str], tmp_path: Path, kind: str
 ) -> None:
+    drop, also = bench.kernel_drop(kernels[-1]), tmp_path / "hosts.yml"
+    document = yaml.safe_load((bench.inventory / "hosts.yml").read_text(encoding="utf-8"))
+    if kind == "kmod":
+        # what the root drive needs is loaded by a boot
+        (variables,) = document["benches"]["hosts"].values()
+        variables["virtual_bench_state"] = str(bench.state)
+        variables["storqual_adapters"]["root"] = ROOT
+        file = package(bench, kernels[1], tmp_path, "virtio_blk")
+        drop = f"driver: {{kmod: {{files: [{file}], module: virtio_blk}}}}\n"
+    also.write_text(yaml.safe_dump(document), encoding="utf-8")
     before = bench.ask(LOOK)
 
     def work() -> None:
-        code, output = bench.provision(tmp_path, drop)
+        code, output = bench.provision(tmp_path, drop, "-i", also)
         assert code == 0, output[-3000:]
         bench.restored(tmp_path)
 
     loader = "" if bench.flavour == "uefi" else "/boot/grub2"
-    cut_a_trial(CutBench(bench.state, bench.host, loader, "virtio_scsi", tmp_path), work)
+    cut_a_trial(CutBench(bench.state, bench.host, loader, "virtio_blk", tmp_path), work)
     assert bench.ask(LOOK) == before
 
 
