@@ -70,7 +70,7 @@ def _share(hung: Counter[str], made: Counter[str]) -> str:
 def _evidence(run: Run, bench: str, hangs: Sequence[Event]) -> Iterator[str]:
     """What ended the first hang, and the line in which the bench itself names the driver under test."""
     first = next((event for event in hangs if event.text("arm") == _CANDIDATE), hangs[0])
-    where = first.text("turn") or first.text("block") or f"the boot of session {first.text('session')}"
+    where = first.text("turn") or first.text("block") or f"the preparation of session {first.text('session')}"
     ended = first.text("ended_by") or "nothing: the bench is out of service"
     yield f"first in {where}, ended after {first.fields['seconds']:.0f} s by {ended}"
     adapters = (run.benches.get(bench) or {}).get("adapters") or {}

@@ -265,7 +265,7 @@ def _text(event: store.Event) -> str:
         return "\n".join([f"{event.text('step')}: {event.text('text')}", *shown])
     if event.kind == "bench_hung":
         ended = event.text("ended_by") or "nothing: the bench is out of service"
-        where = event.text("turn") or event.text("block") or f"the boot of session {event.text('session')}"
+        where = event.text("turn") or event.text("block") or f"the preparation of session {event.text('session')}"
         return f"{event.text('text')} in {where}; ended after {event.fields['seconds']:.0f} s by {ended}"
     for name in ("text", "reason", "message", "conclusion", "drive", "outcome"):
         if event.text(name):

@@ -79,7 +79,7 @@ def test_a_candidate_that_hangs_in_its_boot_fails_and_the_rig_is_not_blamed_for_
     boot = {name: value for name, value in hung("candidate").items() if name != "block"}
     assert judge_run(make_run(tmp_path / "a", events=[failed]))["outcome"] == "ERROR"
     [check] = hang_checks(read_run(make_run(tmp_path / "b", events=[boot, failed])))
-    assert "first in the boot of session s02" in check.reason
+    assert "first in the preparation of session s02" in check.reason
     verdict = judge_run(make_run(tmp_path / "c", events=[boot, failed, panic]))
     assert not [word for word in ("could not be provisioned", "panicked") if word in verdict["reason"]]
     # a hang of the baseline takes nothing back: its criterion passes
