@@ -39,7 +39,6 @@ def test_a_table_without_rows_prints_nothing() -> None:
 
 
 def test_a_cell_of_a_spreadsheet_is_no_formula() -> None:
-    """Also where it separates cells by semicolons."""
     table = Table(
         "", ("Name", "=1+1", "Value"), (("a;=cmd();-3", None, 1.5), ("-3", True, Folded("raw", ("a", "b"))))
     )

@@ -36,6 +36,7 @@ from storqual.bench.lease import (
 from storqual_core.kit.errors import StorqualError
 from storqual_core.kit.lease import LAPSE_S, LeaseBook, LeaseLostError
 
+ODD = ['{"refused": 1, "number": ""}', *(f'{{"lease": {one}}}' for one in ("null", "[1]", '{"number": "/../x"}'))]
 REPOSITORY = Path(__file__).resolve().parents[4]
 LIMIT_S = 60.0
 
@@ -316,9 +317,6 @@ def test_a_bench_packs_plain_files_only(kind: bytes, mode: Any, tmp_path: Path) 
     with pytest.raises(StorqualError):
         unpack_lease(answer, tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
-ODD = ['{"refused": 1, "number": ""}', *(f'{{"lease": {one}}}' for one in ("null", "[1]", '{"number": "/../x"}'))]
 
 
 @pytest.mark.parametrize("answer", ["", "Welcome to bench1\n{}", "[]", "[" * 5000, '{"a": 1e999}', *ODD])

@@ -125,6 +125,5 @@ def test_a_run_that_was_planned_and_not_made_is_undecided() -> None:
 @pytest.mark.parametrize("name", ["../mine", "/mine", "a/../mine", ".mine", ""])
 def test_files_that_are_called_by_a_turn_are_in_its_run(name: str) -> None:
     turn = {**turn_of("candidate").head(), "drives": ["d"], "request": {}}
-    assert PlannedTurn.of(turn | {"run": "r"}, turn).id == turn["id"]
     with pytest.raises(BadInputError, match="expected a name"):
         PlannedTurn.of(turn | {"run": "r"}, {**turn, "id": name})
