@@ -80,7 +80,8 @@ def refuse_foreign_files(run: Run, inventories: Sequence[str]) -> None:
     """
     specs = {} if recorded(run, "inventories") else run.document.get("provision") or {}
     documents = [declared_document(spec) for bench in specs.values() for spec in bench.values()]
-    files = {str(one.get("from") or one["file"]) for each in documents for one in (*each["files"], *each["firmware"])}
+    copied = [entry for document in documents for entry in (*document["files"], *document["firmware"])]
+    files = {str(entry.get("from") or entry["file"]) for entry in copied}
     own = [(path if path.is_dir() else path.parent) / "drops" for path in map(Path, inventories)]
     raise_all(
         f"{run.path}: {file} is of this machine, and somebody else planned that benches get it; put yours into the"
