@@ -1266,10 +1266,8 @@ def parse_events(text: str, tool: str = _TOOL) -> tuple[AdapterEvent, ...]:
         answers = answers_of(text, tool)
         message = "; ".join(_message(answer) for answer in answers)
         # the success of any other command has no data either
-        known, successes = {"Events", _PROPERTIES}, [answer.data for answer in answers if answer.success]
-        empty = len(successes) == len(answers) and all(
-            set(data) <= known and "Events" in str(data) for data in successes
-        )
+        named = all("Events" in str(each.data) and {"Events", _PROPERTIES}.issuperset(each.data) for each in answers)
+        empty = named and all(answer.success for answer in answers)
         if not empty and not _NO_EVENT.search(message):
             raise ToolError(f"{tool} printed no event: {message[:200]}")
         return ()
