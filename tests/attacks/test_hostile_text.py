@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from storqual.bench.labgrid import missing_resources
 from storqual.inputs.policy import read_gate, read_waivers
 from storqual_core import tools
 from storqual_core.kit.errors import ToolError
@@ -63,3 +64,8 @@ def test_a_reference_is_compared_up_to_a_length(tmp_path: Path) -> None:
         path.write_text(WAIVER.format(reference), encoding="utf-8")
         with soon():
             assert bool(read_waivers(path, gate, today)[1]) is refused
+
+
+def test_names_that_other_users_of_labgrid_gave_are_passed_over() -> None:
+    with soon():
+        assert "'" not in missing_resources("Acquired resource '" + "' (" * 20_000)

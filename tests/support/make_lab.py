@@ -149,19 +149,8 @@ def unclaimed() -> list[str]:
 
 
 def two_benches() -> list[str]:
-    second = """
-    second:
-      storqual_kind: hardware
-      storqual_adapters:
-        sas:
-          model: "LSI SAS1068"
-          driver: mptsas
-          pci: "0000:05:00.0"
-          drives:
-            - {wwn: "0x5000c5001f2a1000", serial: SEC0000001, model: ST3146356SS, size: 1GiB, port: 0, claim: true}
-"""
     with Path(HOSTS).open("a", encoding="utf-8") as file:
-        file.write(second)
+        file.write("\n" + Path(__file__).with_suffix(".second_bench").read_text(encoding="utf-8"))
     return drop("raid: {level: 1, on: {adapter: fusion}, members: [FUS0000001, SEC0000001]}")()
 
 

@@ -21,17 +21,7 @@ from storqual.virtual_bench.limits import declared_limits, read_limits
 from storqual.virtual_bench.places import BenchPlaces
 from storqual.virtual_bench.power import power_state
 from storqual.virtual_bench.qmp import converse
-from tests.support.live_bench import (
-    GATE,
-    HANGS,
-    LOOK,
-    STATE,
-    command,
-    drops,
-    make_trouble,
-    over_ssh,
-    power_fixture,
-)
+from tests.support.live_bench import GATE, HANGS, LOOK, STATE, command, drops, make_trouble, over_ssh, power_fixture
 
 NUMBER = int(os.environ.get("STORQUAL_TROUBLES", "4"))
 """How many hangs and cuts there are, of more trials than that; the campaign is killed once besides."""

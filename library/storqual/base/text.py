@@ -88,7 +88,8 @@ def terminal_text(text: str) -> str:
 def csv_cell(value: object) -> str:
     """`value` as a cell that no spreadsheet runs as a formula: such a text gets a leading apostrophe; None is empty.
 
-    A number, also one written as text, is no formula and stays as it is. Quoting of commas is the CSV writer's.
+    A number, also one written as text, is no formula and stays as it is. Quoting of commas is the CSV writer's; with
+    semicolons between cells, what is behind one begins a cell too.
     """
     if value is None:
         return ""
@@ -96,9 +97,9 @@ def csv_cell(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, (int, float)):
         return repr(value)
-    raw = str(value)
-    text = terminal_text(raw)
-    return "'" + text if _begins_formula(raw) and not _NUMBER.fullmatch(text) else text
+    parts = [(part, terminal_text(part)) for part in str(value).split(";")]
+    formulas = (_begins_formula(raw) and not _NUMBER.fullmatch(text) for raw, text in parts)
+    return ";".join("'" * formula + text for formula, (_, text) in zip(formulas, parts, strict=True))
 
 
 def _begins_formula(text: str) -> bool:

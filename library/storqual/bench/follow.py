@@ -36,16 +36,22 @@ class Tail:
 
     def __init__(self, path: str) -> None:
         self._path = shlex.quote(path)
-        self._offset = 0
-        self._rest = b""
+        self._offset, self._rest = 0, bytearray()
 
     def command(self, *, follow: bool = False) -> str:
         """What prints the rest of the file, and with `follow` what is added to it."""
         return f"tail -c +{self._offset + 1}{' -f' if follow else ''} {self._path}"
 
     def take(self, data: bytes) -> list[bytes]:
+        """The lines that are whole with this. Raises StorqualError for one that does not end."""
         self._offset += len(data)
-        *lines, self._rest = (self._rest + data).split(b"\n")
+        *lines, rest = data.split(b"\n")
+        if lines:
+            lines[0] = bytes(self._rest) + lines[0]
+            self._rest.clear()
+        self._rest += rest
+        if len(self._rest) > LIMITS[EVENTS].line:
+            raise StorqualError(f"the bench tells a line of more than {LIMITS[EVENTS].line} bytes")
         return [line + b"\n" for line in lines]
 
 
@@ -265,14 +271,9 @@ def follow(
 
 def describe(bench: str, arm: str, progress: BatchProgress, left: Left) -> str:
     """Which bench, arm, batch, launch k of n of the batch, IOPS now, time left of the campaign."""
-    parts = [
-        f"{bench} {arm}",
-        f"batch {progress.batch}",
-        f"launch {progress.index + 1} of {progress.of}: {progress.point}",
-    ]
-    if progress.eta_s is None:
-        # before the first launch, `point` says what is done
-        parts[-1] = progress.point
+    # before the first launch, `point` says what is done
+    launch = "" if progress.eta_s is None else f"launch {progress.index + 1} of {progress.of}: "
+    parts = [f"{bench} {arm}", f"batch {progress.batch}", f"{launch}{progress.point}"]
     if progress.iops_now is not None:
         parts.append(f"{progress.iops_now:,.0f} IOPS now")
     return terminal_text(" | ".join([*parts, str(left)]))
@@ -308,8 +309,7 @@ class Collector:
         kinds = [spool_line(line.encode()).get("kind") for line in lines]
         self._kept += [line for line, kind in zip(lines, kinds, strict=True) if kind != "sample"]
         samples = [line for line, kind in zip(lines, kinds, strict=True) if kind == "sample"]
-        first, rest = self._kept[:1], self._kept[1:]
-        return collect(self._run, self._batch, "".join([*first, *samples, *rest])).new
+        return collect(self._run, self._batch, "".join([*self._kept[:1], *samples, *self._kept[1:]])).new
 
     def lose(self, reason: str) -> None:
         """Close the batch: its program ended without a last line, and why."""

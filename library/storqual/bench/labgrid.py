@@ -91,7 +91,7 @@ class PlaceBook:
                 if (holder := self._holder(self._client("show"))) not in ("", _me()):
                     raise ReservedError(f"{name} is held by {holder}") from None
                 raise OutOfServiceError(f"{name} is of no use: {problem}") from None
-        if missing := _missing(self._client("show")):
+        if missing := missing_resources(self._client("show")):
             self.release()
             raise OutOfServiceError(f"{name} is of no use: {missing}; look at its exporter")
 
@@ -143,9 +143,9 @@ def _value(key: str, shown: str, default: str | None = None) -> str:
     return read.group(1).strip() if read is not None else str(default)
 
 
-def _missing(shown: str) -> str:
+def missing_resources(shown: str) -> str:
     """Which resources of an acquired place are not there; empty where all are."""
-    away = re.findall(r"^Orphaned resource '.*' \((.*)\)$", shown, re.MULTILINE)
-    there = re.split(r"^Acquired resource '.*' \((.*)\):$", shown, flags=re.MULTILINE)[1:]
+    away = re.findall(r"^Orphaned resource '[^'\n]*' \((.*)\)$", shown, re.MULTILINE)
+    there = re.split(r"^Acquired resource '[^'\n]*' \((.*)\):$", shown, flags=re.MULTILINE)[1:]
     away += [path for path, text in zip(there[::2], there[1::2], strict=True) if "'avail': True" not in text]
     return f"{', '.join(away)} is not there" if away else "" if there else "it has no resource"

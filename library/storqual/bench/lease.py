@@ -136,9 +136,11 @@ def bench_book(shell: Callable[[str], tuple[int, str, str]], program: Sequence[s
         if rc:
             complaint = (err or out).strip()
             raise StorqualError(f"the bench's reservation cannot be asked: {old_python(complaint) or complaint}")
-        with suppress(ValueError):
-            if isinstance(answer := parse_json(out.encode(), _MOST_VALUES), dict):
-                return answer
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
+            answer = parse_json(out.encode(), _MOST_VALUES)
+            # files are called by it
+            if type(answer.get("number", 0) if "refused" in answer else answer["lease"]["number"]) is int:
+                return dict(answer)
         raise StorqualError(f"the bench's reservation cannot be read: it answered {terminal_text(out[:200])!r}")
 
     return ask

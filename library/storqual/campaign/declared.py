@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
+from storqual.checks.plan_record import recorded
 from storqual.inputs import find_drop, load_drop
 from storqual.inputs.lab import read_lab
 from storqual.inputs.shape import raise_all, unknown
 from storqual.plan.inputs import DropFile
 from storqual.plan.refusals.drops import drop_problems, emulator_problems, file_problems, queue_problems
 from storqual.plan.resolve import Resolved, narrowed, resolve
+from storqual.run import Run
 from storqual_core.kit.errors import BadInputError
 from storqual_core.provision.boot import HUNG_TASK_S
 from storqual_core.provision.firmware.subject import REDFISH, file_digest
@@ -69,6 +71,24 @@ def declared_document(spec: Mapping[str, Any]) -> dict[str, Any]:
         "virtual": {"iops_limit": (spec.get("virtual") or {}).get("iops_limit") or {}},
         "files": files,
     }
+
+
+def refuse_foreign_files(run: Run, inventories: Sequence[str]) -> None:
+    """Raise BadInputError for files of this machine that a plan which is not this user's would have a bench given.
+
+    What lies in the folder of drops of an inventory that he names is meant.
+    """
+    specs = {} if recorded(run, "inventories") else run.document.get("provision") or {}
+    documents = [declared_document(spec) for bench in specs.values() for spec in bench.values()]
+    copied = [entry for document in documents for entry in (*document["files"], *document["firmware"])]
+    files = {str(entry.get("from") or entry["file"]) for entry in copied}
+    own = [(path if path.is_dir() else path.parent) / "drops" for path in map(Path, inventories)]
+    raise_all(
+        f"{run.path}: {file} is of this machine, and somebody else planned that benches get it; put yours into the"
+        " drops of your inventory, or plan a run yourself"
+        for file in sorted(files)
+        if not any(Path(file).resolve().is_relative_to(folder.resolve()) for folder in own)
+    )
 
 
 def _image(image: Mapping[str, Any], files: list[dict[str, str]]) -> dict[str, Any]:

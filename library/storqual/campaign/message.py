@@ -5,7 +5,9 @@ import json
 import subprocess
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +29,10 @@ def campaign_message(run: Path | None, code: int, benches: Sequence[str], lost: 
     `text` is the same as one sentence, which chat rooms show.
     """
     verdict: Mapping[str, Any] = {}
-    if run is not None:
-        try:
-            verdict = read_object(run, "verdict.json")
-        except (OSError, *DAMAGE):
-            verdict = {}
+    with suppress(*DAMAGE):
+        verdict = read_object(run, "verdict.json") if run is not None else {}
     outcome = str(verdict.get("outcome") or "")
-    counted: dict[str, int] = {}
-    for entry in verdict.get("criteria") or ():
-        counted[str(entry.get("outcome"))] = counted.get(str(entry.get("outcome")), 0) + 1
+    counted = Counter(str(entry.get("outcome")) for entry in verdict.get("criteria") or ())
     name = run.name if run is not None else ""
     on = f" on {', '.join(benches)}" if benches else ""
     away = f"; out of service: {', '.join(lost)}" if lost else ""

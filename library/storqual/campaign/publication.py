@@ -41,15 +41,9 @@ class PublishedRun:
     ocp: Path
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "run": str(self.run),
-            "verdict": str(self.run / "verdict.json"),
-            "outcome": self.verdict["outcome"],
-            "exit_code": self.verdict["exit_code"],
-            "report": str(self.report),
-            "log": str(self.log),
-            "ocp": str(self.ocp),
-        }
+        paths = {name: str(getattr(self, name)) for name in ("run", "report", "log", "ocp")}
+        judged = {name: self.verdict[name] for name in ("outcome", "exit_code")}
+        return {**paths, "verdict": str(self.run / "verdict.json"), **judged}
 
 
 def look(run: Path, waivers: Path | None) -> tuple[Path | None, Measurements]:

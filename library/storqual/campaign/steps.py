@@ -124,16 +124,8 @@ class RunBatch:
 
     def to_json(self) -> dict[str, Any]:
         """What `storqual next --json` prints."""
-        return {
-            "action": "block",
-            "session": self.session,
-            "block": self.batch,
-            "file": f"blocks/{self.batch}.json",
-            "resume": self.resume,
-            "boot_id": self.boot_id,
-            "number": self.number,
-            "of": self.of,
-        }
+        named = {name: getattr(self, name) for name in ("session", "resume", "boot_id", "number", "of")}
+        return {"action": "block", "block": self.batch, "file": f"blocks/{self.batch}.json", **named}
 
 
 @dataclass(frozen=True)

@@ -64,8 +64,9 @@ class Campaign:
     def refuse_another(self, run: Path) -> None:
         """Raise BadInputError for options of a new campaign, because `run`, which is resumed, has its plan.
 
-        Raises it, too, for checks of the plan that this user did not name: the run may be anybody's.
+        Raises it, too, for checks and files of the plan that this user did not name: the run may be anybody's.
         """
+        from storqual.campaign.declared import refuse_foreign_files
         from storqual.checks.own import resume_checks
         from storqual.inputs.shape import raise_all
         from storqual.run import read_run
@@ -77,6 +78,7 @@ class Campaign:
             for name, given in others.items()
             if given not in (None, ())
         )
+        refuse_foreign_files(read_run(run), self.inventories)
         if not is_closed(run):
             resume_checks(read_run(run), self.checks)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from storqual.base.table import Table
+from storqual_core.kit.durable import MOST, checked_name
 
 COUNTED = "trials"
 """The source of checks that are counted from records: nobody appends them to a run, each judging counts them."""
@@ -43,7 +44,11 @@ class PlannedTurn:
 
     @classmethod
     def of(cls, batch: Mapping[str, Any], turn: Mapping[str, Any]) -> "PlannedTurn":
-        """A turn of a batch. Raises KeyError, TypeError, ValueError or AttributeError for one that is none."""
+        """A turn of a batch. Raises KeyError, TypeError, ValueError or AttributeError for one that is none.
+
+        Raises BadInputError for an id that is no name: files are called by it.
+        """
+        checked_name(turn["id"], f"blocks/{batch.get('block')}.json: turn", most=4 * MOST)
         names = {name: str(turn[name]) for name in ("kind", "id", "adapter", "arm", "point")}
         whose = {name: str(batch[name]) for name in ("run", "bench", "session")}
         return cls(**whose, **names, n=int(turn["n"]), drive=str(turn["drives"][0]), request=dict(turn["request"]))

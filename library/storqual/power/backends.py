@@ -87,9 +87,9 @@ class IpmiBackend(_Backend):
 
 
 def parse_chassis_power(text: str) -> SwitchState:
-    """`Chassis Power is on`; unknown for anything else."""
-    match = re.search(r"^Chassis Power is (on|off)\s*$", text, re.MULTILINE)
-    return _STATES[match.group(1)] if match else SwitchState.UNKNOWN
+    """`Chassis Power is on`; unknown for anything else, and for both."""
+    states = set(re.findall(r"^Chassis Power is (on|off)\s*$", text, re.MULTILINE))
+    return _STATES[states.pop()] if len(states) == 1 else SwitchState.UNKNOWN
 
 
 @dataclass(frozen=True, kw_only=True)

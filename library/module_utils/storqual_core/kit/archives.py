@@ -16,7 +16,9 @@ import tempfile
 import threading
 import zlib
 from dataclasses import dataclass, replace
-from typing import IO, Callable, Iterable, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any, Callable, Iterable, Sequence
 
 from .errors import ToolError
 
@@ -24,15 +26,6 @@ _LIMIT_S = 600
 _PART = 1 << 20
 MOST = 1 << 30
 """Bytes that packed data may unpack to; an initramfs with every driver has a third of it."""
-
-
-def _read(stream: IO[bytes], most: int) -> bytes:
-    """Up to `most` bytes, in parts: asked for at once they would be allocated at once, and a bench may have less."""
-    parts, left = [], most
-    while left > 0 and (part := stream.read(min(left, _PART))):
-        parts.append(part)
-        left -= len(part)
-    return b"".join(parts)
 
 
 def _external(*words: str) -> Callable[[bytes], bytes]:
@@ -49,7 +42,9 @@ def _external(*words: str) -> Callable[[bytes], bytes]:
             watch.start()
             try:
                 assert program.stdout is not None  # noqa: S101 - it is a pipe
-                output = _read(program.stdout, MOST + 1)
+                # in parts: asked for at once they would be allocated at once, and a bench may have less
+                output = b"".join(islice(iter(partial(program.stdout.read, _PART), b""), MOST // _PART + 1))
+                failed = len(output) <= MOST and program.wait() != 0
                 if not watch.is_alive():
                     raise ToolError(f"`{words[0]}` did not end within {_LIMIT_S} s")
             finally:
@@ -57,18 +52,25 @@ def _external(*words: str) -> Callable[[bytes], bytes]:
                 program.kill()
                 program.communicate()
             stderr.seek(0)
-            if not output:
-                raise ToolError(
-                    f"`{words[0]}` returned nothing: {stderr.read().decode('utf-8', 'replace').strip()[:200]}"
-                )
+            # it also fails at padding, after it has given all
+            if not output or (failed and not data.endswith(bytes(4))):
+                why = stderr.read().decode("utf-8", "replace").strip()[:200]
+                raise ToolError(f"`{words[0]}` did not give all: {why}")
         return output
 
     return filtered
 
 
-def _gunzip(data: bytes) -> bytes:
-    # what follows the last archive is padding, which gzip.decompress would take for another member
-    return zlib.decompressobj(wbits=31).decompress(data, MOST + 1)
+def _stream(begin: Callable[[], Any]) -> Callable[[bytes], bytes]:
+    def unpacked(data: bytes) -> bytes:
+        stream = begin()
+        content: bytes = stream.decompress(data, MOST + 1)
+        # what follows its end is padding
+        if not stream.eof and len(content) <= MOST:
+            raise EOFError("it is cut")
+        return content
+
+    return unpacked
 
 
 @dataclass(frozen=True)
@@ -80,21 +82,18 @@ class _Format:
 
 
 _FORMATS: Sequence[_Format] = (
-    _Format(b"\x1f\x8b", ".gz", _gunzip, lambda data: gzip.compress(data, 6, mtime=0)),
     _Format(
-        b"\xfd7zXZ\x00",
-        ".xz",
-        lambda data: lzma.LZMADecompressor().decompress(data, MOST + 1),
-        # the kernel's own unpacker knows no other check than this one (Documentation/staging/xz.rst)
-        lambda data: lzma.compress(data, check=lzma.CHECK_CRC32),
+        b"\x1f\x8b", ".gz", _stream(partial(zlib.decompressobj, 31)), partial(gzip.compress, compresslevel=6, mtime=0)
     ),
+    # the kernel's own unpacker knows no other check than this one (Documentation/staging/xz.rst)
+    _Format(b"\xfd7zXZ\x00", ".xz", _stream(lzma.LZMADecompressor), partial(lzma.compress, check=lzma.CHECK_CRC32)),
     _Format(
         b"\x5d\x00\x00",
         ".lzma",
-        lambda data: lzma.LZMADecompressor(lzma.FORMAT_ALONE).decompress(data, MOST + 1),
-        lambda data: lzma.compress(data, format=lzma.FORMAT_ALONE),
+        _stream(partial(lzma.LZMADecompressor, lzma.FORMAT_ALONE)),
+        partial(lzma.compress, format=lzma.FORMAT_ALONE),
     ),
-    _Format(b"BZh", ".bz2", lambda data: bz2.BZ2Decompressor().decompress(data, MOST + 1), bz2.compress),
+    _Format(b"BZh", ".bz2", _stream(bz2.BZ2Decompressor), bz2.compress),
     _Format(b"\x28\xb5\x2f\xfd", ".zst", _external("zstd", "-dcq"), _external("zstd", "-cq")),
     # the kernel takes the legacy format of lz4 alone
     _Format(b"\x02\x21\x4c\x18", ".lz4", _external("lz4", "-dcq"), _external("lz4", "-lcq")),
@@ -188,9 +187,9 @@ def read_archive(image: bytes, place: int) -> tuple[list[Member], int]:
     while image[place : place + 6] in MAGICS:
         member, place = _read_member(image, place)
         if member.name == _TRAILER:
-            break
+            return members, place
         members.append(member)
-    return members, place
+    raise ToolError(f"the archive is cut: it has no end at byte {place}")
 
 
 def _read_member(image: bytes, place: int) -> tuple[Member, int]:

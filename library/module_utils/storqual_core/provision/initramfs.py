@@ -45,20 +45,20 @@ class ArchivePart:
     archives: tuple[tuple[Member, ...], ...]
 
 
-def read_parts(image: bytes) -> list[ArchivePart]:
-    """The pieces of an initramfs in order. Raises ToolError when it is broken, or packed in an unknown way."""
+def read_parts(image: bytes, *, unpacked: bool = False) -> list[ArchivePart]:
+    """The pieces of an initramfs in order, packed once at most. Raises ToolError for a broken or unknown one."""
     parts: list[ArchivePart] = []
     place = 0
     while place < len(image):
         if image[place] == 0:
             place += 1
-        elif image[place : place + 6] in MAGICS:
+        elif unpacked or image[place : place + 6] in MAGICS:
             members, place = read_archive(image, place)
             parts.append(ArchivePart(b"", (tuple(members),)))
         else:
             # what follows packed data is padding
             packed = image[place:]
-            inner = read_parts(unpack(packed))
+            inner = read_parts(unpack(packed), unpacked=True)
             parts.append(ArchivePart(magic_of(packed), tuple(archive for part in inner for archive in part.archives)))
             break
     return parts

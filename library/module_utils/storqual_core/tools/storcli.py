@@ -1265,7 +1265,9 @@ def parse_events(text: str, tool: str = _TOOL) -> tuple[AdapterEvent, ...]:
     if not heads:
         answers = answers_of(text, tool)
         message = "; ".join(_message(answer) for answer in answers)
-        empty = all(answer.success and set(answer.data) <= {"Events", _PROPERTIES} for answer in answers)
+        # the success of any other command has no data either
+        named = all("Events" in str(each.data) and {"Events", _PROPERTIES}.issuperset(each.data) for each in answers)
+        empty = named and all(answer.success for answer in answers)
         if not empty and not _NO_EVENT.search(message):
             raise ToolError(f"{tool} printed no event: {message[:200]}")
         return ()

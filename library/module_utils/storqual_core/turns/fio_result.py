@@ -346,15 +346,17 @@ class _Reader:
         where = f"{name}."
         in_us, in_kib = (self.release < _NEW and key not in entry for key in ("lat_ns", "io_kbytes"))
         scale, suffix = (1000, "") if in_us else (1, "_ns")
-        size, done, rate, runtime_ms = self.numbers(entry, _MOVED, where)
-        # fio before 2.1.3 gives a rate and a time only
-        ios = int(done) if "total_ios" in entry else round(rate * runtime_ms / 1000.0)
+        size, done, _, runtime_ms = self.numbers(entry, _MOVED, where)
+        ios = int(done)
         total = self.mapping(entry, f"lat{suffix}")
         completion = self.mapping(entry, f"clat{suffix}")
         mean, longest, counted = self.numbers(total, _TIMED, where)
         source = completion if completion.get("bins") and not total.get("bins") else total
         bins = self.bins(source.get("bins") or {}, where, scale)
         moved = int(size * (1024 if in_kib else 1))
+        if moved and "total_ios" not in entry:
+            # fio before 2.1.3 gives a rate and a time, of which no count follows
+            self.unreadable.add(f"{where}total_ios (missing)")
         if ios and not moved:
             self.unreadable.add(f"{where}io_bytes (nothing moved by {ios} I/Os)")
         if not in_us:

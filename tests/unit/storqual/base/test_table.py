@@ -39,9 +39,11 @@ def test_a_table_without_rows_prints_nothing() -> None:
 
 
 def test_a_cell_of_a_spreadsheet_is_no_formula() -> None:
-    table = Table("", ("Name", "=1+1", "Value"), (("=cmd()", None, 1.5), ("-3", True, Folded("raw", ("a", "b")))))
+    table = Table(
+        "", ("Name", "=1+1", "Value"), (("a;=cmd();-3", None, 1.5), ("-3", True, Folded("raw", ("a", "b"))))
+    )
     rows = list(csv.reader(io.StringIO(csv_text(table))))
-    assert rows == [["Name", "'=1+1", "Value"], ["'=cmd()", "", "1.5"], ["-3", "true", "a b"]]
+    assert rows == [["Name", "'=1+1", "Value"], ["a;'=cmd();-3", "", "1.5"], ["-3", "true", "a b"]]
 
 
 def test_columns_of_figures_and_those_that_say_so_are_numbers() -> None:

@@ -57,18 +57,7 @@ def test_the_disk_of_the_machine_itself_carries_a_warning(tmp_path: Path) -> Non
     )
 
 
-ADAPTER = {
-    "pci": "0000:00:05.0",
-    "vendor": "1000",
-    "device": "0012",
-    "driver": "x",
-    "board": "",
-    "subsystem": ":",
-    "serial": "",
-    "slot": "",
-    "firmware": "",
-    "link": {"speed": "", "width": None, "speed_max": "", "width_max": None},
-}
+ADAPTER = json.loads(Path(__file__).with_name("drafted_adapter.json").read_text(encoding="utf-8"))
 DRIVE = json.loads(Path(__file__).with_name("drafted_drive.json").read_text(encoding="utf-8"))
 
 

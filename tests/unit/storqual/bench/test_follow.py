@@ -12,6 +12,7 @@ from storqual.bench.follow import (
     BatchPaths,
     BatchProgress,
     Stopped,
+    Tail,
     UnreachableError,
     _parse_progress,
     follow,
@@ -200,3 +201,11 @@ def test_progress_that_a_bench_makes_up_is_none(text: str) -> None:
     assert _parse_progress(text) is None
     with pytest.raises(StorqualError, match="expected a JSON object"):
         spool_line(b"[]")
+
+
+def test_a_line_that_does_not_end_is_refused() -> None:
+    tail = Tail("spool")
+    assert [*tail.take(b"a"), *tail.take(b"b\n\nc"), *tail.take(b"\n")] == [b"ab\n", b"\n", b"c\n"]
+    assert tail.take(bytes(1 << 24)) == []
+    with pytest.raises(StorqualError, match="a line of more than 16777216 bytes"):
+        tail.take(b"a")

@@ -36,6 +36,7 @@ from storqual.bench.lease import (
 from storqual_core.kit.errors import StorqualError
 from storqual_core.kit.lease import LAPSE_S, LeaseBook, LeaseLostError
 
+ODD = ['{"refused": 1, "number": ""}', *(f'{{"lease": {one}}}' for one in ("null", "[1]", '{"number": "/../x"}'))]
 REPOSITORY = Path(__file__).resolve().parents[4]
 LIMIT_S = 60.0
 
@@ -318,7 +319,7 @@ def test_a_bench_packs_plain_files_only(kind: bytes, mode: Any, tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("answer", ["", "Welcome to bench1\n{}", "[]", "[" * 5000, '{"a": 1e999}'])
+@pytest.mark.parametrize("answer", ["", "Welcome to bench1\n{}", "[]", "[" * 5000, '{"a": 1e999}', *ODD])
 def test_a_bench_that_answers_with_no_reservation_is_an_error_that_says_so(answer: str) -> None:
     with pytest.raises(StorqualError, match="cannot be read"):
         bench_book(lambda _: (0, answer, ""), ["core"], "/var/lib/x")({"act": "ticket"})

@@ -175,8 +175,7 @@ def test_what_an_installer_compiled_beside_the_templates_is_no_template(
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"),
-    json.loads(Path(__file__).with_name("wrong_names.json").read_text(encoding="utf-8")),
+    ("kind", "name"), json.loads(Path(__file__).with_name("wrong_names.json").read_text(encoding="utf-8"))
 )
 def test_a_name_outside_of_the_alphabet_is_refused_in_one_line(
     kind: str, name: str, storqual: Storqual, tmp_path: Path

@@ -105,3 +105,21 @@ def test_a_run_that_is_resumed_names_no_inventory_itself(
         ended.append(left.value.code)
     assert (ended, played) == ([3, 2], [(str(tmp_path), "one,two")])
     assert "another user or on another machine" in capsys.readouterr().err
+
+
+def test_a_strangers_run_that_is_resumed_has_no_file_of_this_machine_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, drops, ended = make_run(tmp_path, finished=False), tmp_path / "lab" / "drops", []
+    monkeypatch.setattr("storqual.cli.qualify.run_playbook", lambda *_, **__: 2)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    drops.mkdir(parents=True)
+    (drops / "link.ko").symlink_to(__file__)
+    document = json.loads((run / "run.json").read_bytes())
+    for file in (drops / "own.ko", drops / "../key.ko", drops / "link.ko"):
+        document["provision"] = {"b1": {"candidate": {"driver": {"module": {"file": str(file)}}}}}
+        (run / "run.json").write_text(json.dumps(document), encoding="utf-8")
+        with pytest.raises(SystemExit) as left:
+            main(["qualify", "--resume", str(run), "-i", str(drops.parent)])
+        ended.append(left.value.code)
+    assert ended == [2, 3, 3]

@@ -26,8 +26,7 @@ def problems(figures: str, assertions: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("assertion", "said"),
-    json.loads(Path(__file__).with_name("assertion_mistakes.json").read_text(encoding="utf-8")),
+    ("assertion", "said"), json.loads(Path(__file__).with_name("assertion_mistakes.json").read_text(encoding="utf-8"))
 )
 def test_a_wrong_assertion_is_told_with_its_line(assertion: str, said: str) -> None:
     told = problems(FIGURES, f"- {{id: claim, page: 1, text: it says so, {assertion}}}\n")
@@ -35,8 +34,7 @@ def test_a_wrong_assertion_is_told_with_its_line(assertion: str, said: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("figure", "said"),
-    json.loads(Path(__file__).with_name("figure_mistakes.json").read_text(encoding="utf-8")),
+    ("figure", "said"), json.loads(Path(__file__).with_name("figure_mistakes.json").read_text(encoding="utf-8"))
 )
 def test_a_wrong_figure_is_told_with_its_line(figure: str, said: str) -> None:
     told = problems(f"- {{{figure}}}\n", "- {id: claim, page: 1, text: it, not_checkable: no}\n")
@@ -216,8 +214,7 @@ def test_a_label_may_hold_blanks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("criterion", "said"),
-    json.loads(Path(__file__).with_name("reference_mistakes.json").read_text(encoding="utf-8")),
+    ("criterion", "said"), json.loads(Path(__file__).with_name("reference_mistakes.json").read_text(encoding="utf-8"))
 )
 def test_what_cannot_be_meant_is_told_with_its_line(tmp_path: Path, criterion: str, said: str) -> None:
     with pytest.raises(BadInputError) as raised:

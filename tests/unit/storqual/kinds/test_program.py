@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from storqual.kinds.kind import PlannedTurn
 from storqual.kinds.program import DIFFERENCES, compare_tests, program_checks, show_programs
+from storqual_core.kit.errors import BadInputError
 
 
 def campaign(**runs: list[str]) -> tuple[list[PlannedTurn], list[dict[str, Any]]]:
@@ -119,3 +120,10 @@ def test_a_run_that_was_planned_and_not_made_is_undecided() -> None:
     whole, test = program_checks(planned, records[:1], {})
     assert (whole["outcome"], whole["reason"]) == ("INCONCLUSIVE", "1 of 2 runs were not made")
     assert test["outcome"] == "INCONCLUSIVE"
+
+
+@pytest.mark.parametrize("name", ["../mine", "/mine", "a/../mine", ".mine", ""])
+def test_files_that_are_called_by_a_turn_are_in_its_run(name: str) -> None:
+    turn = {**turn_of("candidate").head(), "drives": ["d"], "request": {}}
+    with pytest.raises(BadInputError, match="expected a name"):
+        PlannedTurn.of(turn | {"run": "r"}, {**turn, "id": name})

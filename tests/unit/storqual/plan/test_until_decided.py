@@ -199,8 +199,7 @@ def test_open_loop_arrivals_reach_fio(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
-    json.loads(Path(__file__).with_name("load_mistakes.json").read_text(encoding="utf-8")),
+    ("old", "new", "told"), json.loads(Path(__file__).with_name("load_mistakes.json").read_text(encoding="utf-8"))
 )
 def test_what_makes_no_sense_is_told_with_its_line(tmp_path: Path, old: str, new: str, told: str) -> None:
     suite = SUITE.replace(old, new, 1)

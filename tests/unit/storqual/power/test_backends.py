@@ -206,6 +206,7 @@ def test_two_backends_of_one_kind_have_names_of_their_own() -> None:
 @given(st.text())
 def test_any_answer_of_ipmitool_is_a_state(text: str) -> None:
     assert parse_chassis_power(text) in SwitchState
+    assert parse_chassis_power(f"Chassis Power is on\n{text}\nChassis Power is off\n") == SwitchState.UNKNOWN
 
 
 @given(

@@ -327,14 +327,8 @@ def test_it_is_one_drive_that_the_guest_sees_twice() -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        (
-            {"paths": ["middle"]},
-            "drives[0].paths: expected other adapters of this bench with SCSI drives, found 'middle'",
-        ),
-        (
-            {"paths": ["left"]},
-            "drives[0].paths: expected other adapters of this bench with SCSI drives, found 'left'",
-        ),
+        ({"paths": ["middle"]}, "[0].paths: expected other adapters of this bench with SCSI drives, found 'middle'"),
+        ({"paths": ["left"]}, "[0].paths: expected other adapters of this bench with SCSI drives, found 'left'"),
         ({"paths": "right"}, "found 'right' in storqual_adapters.left.drives[0].paths, expected a list"),
         ({"paths": [{}]}, "found an empty mapping in storqual_adapters.left.drives[0].paths[0], expected text"),
         ({"virtual": {"iops": 200}}, "drives[0].paths: a drive of several paths has a WWN, and no `virtual`"),

@@ -202,8 +202,7 @@ def test_half_a_tree_is_read_all_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("speed", "megabytes"),
-    json.loads(Path(__file__).with_name("fc_speeds.json").read_text(encoding="utf-8")),
+    ("speed", "megabytes"), json.loads(Path(__file__).with_name("fc_speeds.json").read_text(encoding="utf-8"))
 )
 def test_what_a_port_carries_follows_from_its_speed_and_its_line_code(speed: str, megabytes: float | None) -> None:
     carried = fc_bytes_per_second(speed)

@@ -24,8 +24,7 @@ LONG = bytes.fromhex("600508b1001c7e1d4b3c5f6a7b8c9d0e")
 
 
 @pytest.mark.parametrize(
-    ("written", "expected"),
-    json.loads(Path(__file__).with_name("wwn_spellings.json").read_text(encoding="utf-8")),
+    ("written", "expected"), json.loads(Path(__file__).with_name("wwn_spellings.json").read_text(encoding="utf-8"))
 )
 def test_one_spelling_for_one_name(written: str, expected: str) -> None:
     assert normalise_wwn(written) == expected

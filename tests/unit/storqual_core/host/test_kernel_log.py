@@ -332,8 +332,7 @@ def test_whole_boots_raise_no_alarm() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "spelled"),
-    json.loads(Path(__file__).with_name("log_spellings.json").read_text(encoding="utf-8")),
+    ("line", "spelled"), json.loads(Path(__file__).with_name("log_spellings.json").read_text(encoding="utf-8"))
 )
 def test_a_line_is_of_its_kind_however_it_is_spelled(line: str, spelled: str) -> None:
     assert classify(line) == classify(spelled) is not None

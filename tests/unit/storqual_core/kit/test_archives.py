@@ -26,6 +26,7 @@ from storqual_core.kit.archives import (
 )
 from storqual_core.kit.errors import ToolError
 
+NEEDS_ZSTD = pytest.mark.skipif(shutil.which("zstd") is None, reason="zstd is not installed")
 MAGICS = {"gzip": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00", "lzma": b"\x5d\x00\x00", "bzip2": b"BZh"}
 
 
@@ -36,13 +37,16 @@ def test_packed_data_unpacks_to_itself(magic: bytes, data: bytes) -> None:
     assert magic_of(packed) == magic
     assert unpack(packed) == data
     assert unpack(packed + bytes(64)) == data
+    with pytest.raises(ToolError, match="it is cut"):
+        unpack(packed[:-1])
 
 
+@NEEDS_ZSTD
 def test_zstd_is_left_to_its_program() -> None:
-    if shutil.which("zstd") is None:
-        pytest.skip("zstd is not installed")
-    packed = pack(b"initramfs" * 99, b"\x28\xb5\x2f\xfd")
-    assert unpack(packed) == b"initramfs" * 99
+    packed = pack(bytes(range(256)) * 999, b"\x28\xb5\x2f\xfd")
+    assert unpack(packed) == unpack(packed + bytes(512)) == bytes(range(256)) * 999
+    with pytest.raises(ToolError, match="did not give all"):
+        unpack(packed[:-1])
 
 
 def test_xz_has_the_check_that_the_kernel_knows() -> None:
@@ -68,12 +72,11 @@ def test_an_unknown_way_is_a_sentence() -> None:
         magic_of(b"?what")
 
 
+@NEEDS_ZSTD
 @pytest.mark.parametrize("magic", [*MAGICS.values(), b"\x28\xb5\x2f\xfd"], ids=[*MAGICS, "zstd"])
 def test_data_that_unpacks_to_more_than_anything_that_boots_is_refused(
     magic: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if magic not in MAGICS.values() and shutil.which("zstd") is None:
-        pytest.skip("zstd is not installed")
     monkeypatch.setattr("storqual_core.kit.archives.MOST", 1 << 20)
     assert unpack(pack(bytes(1 << 20), magic)) == bytes(1 << 20)
     with pytest.raises(ToolError, match="unpacks to more than 1 MiB"):
@@ -82,9 +85,8 @@ def test_data_that_unpacks_to_more_than_anything_that_boots_is_refused(
         unpack(pack(bytes(64 << 20), magic))
 
 
+@NEEDS_ZSTD
 def test_a_program_is_read_on_a_bench_that_has_less_memory_than_may_be_unpacked() -> None:
-    if shutil.which("zstd") is None:
-        pytest.skip("zstd is not installed")
     packed = pack(b"initramfs" * 99, b"\x28\xb5\x2f\xfd")
     code = (
         "import resource, sys\n"
@@ -143,6 +145,8 @@ def test_an_archive_ends_at_its_trailer() -> None:
 def test_a_file_that_is_cut_short_is_a_sentence() -> None:
     with pytest.raises(ToolError, match="ends inside a file that begins at byte 0"):
         read_archive(compose([new_file("a", b"x" * 900)])[:300], 0)
+    with pytest.raises(ToolError, match="has no end at byte 1012"):
+        read_archive(compose([new_file("a", b"x" * 900), new_file("b", b"")])[:1012], 0)
 
 
 @pytest.mark.parametrize("size", [b"-0000001", b"+0000000", b" 0000000", b"0000_000"])

@@ -130,8 +130,7 @@ def test_no_value_gives_anything_but_a_plain_form_or_a_sentence(setting: Setting
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "words"),
-    json.loads(Path(__file__).with_name("wrong_values.json").read_text(encoding="utf-8")),
+    ("name", "value", "words"), json.loads(Path(__file__).with_name("wrong_values.json").read_text(encoding="utf-8"))
 )
 def test_a_driver_build_that_is_not_whole_is_refused(name: str, value: dict, words: str) -> None:
     with pytest.raises(ValueError, match=words):

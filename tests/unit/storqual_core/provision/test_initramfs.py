@@ -66,8 +66,9 @@ def test_fields_of_a_module_are_read_between_its_strings() -> None:
         (b"070701" + b"z" * 120, "broken at byte 0"),
         (archive({"a": b"x" * 100})[:150], "ends inside a file"),
         (gzip.compress(b"x" * 999)[:20] + b"\xff" * 9, "broken"),
+        (gzip.compress(gzip.compress(archive({"a": b"x"}))), "no end at byte 0"),
     ],
-    ids=["nonsense", "bad-header", "cut-short", "bad-gzip"],
+    ids=["nonsense", "bad-header", "cut-short", "bad-gzip", "packed-twice"],
 )
 def test_a_broken_image_is_a_sentence(data: bytes, words: str) -> None:
     with pytest.raises(ToolError, match=words):

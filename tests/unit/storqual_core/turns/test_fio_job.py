@@ -94,8 +94,7 @@ def test_latency_and_histogram_logs_are_asked_for_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
-    json.loads(Path(__file__).with_name("fio_mistakes.json").read_text(encoding="utf-8")),
+    ("fields", "said"), json.loads(Path(__file__).with_name("fio_mistakes.json").read_text(encoding="utf-8"))
 )
 def test_what_cannot_be_used_is_named(fields: dict[str, Any], said: str) -> None:
     problems: list[str] = []

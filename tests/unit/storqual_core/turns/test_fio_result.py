@@ -64,6 +64,7 @@ def test_jobs_and_drives_are_added_bin_by_bin() -> None:
         (result(job())[:-40], 0, "lost", "its result cannot be read"),
         ('{"jobs": []}', 0, "lost", "its result cannot be read"),
         ('{"jobs": [{"read": {"total_ios": "many"}}]}', 0, "lost", "total_ios (many)"),
+        (result(job()).replace('"total_ios": 1000', '"iops": 1000.0'), 0, "lost", "read.total_ios (missing)"),
     ],
 )
 def test_exit_status_result_and_time_decide_together(output: str, exit_status: int, status: str, said: str) -> None:

@@ -123,8 +123,7 @@ def sentence(**counts: Mapping[str, int]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("samples", "suspect", "words"),
-    json.loads(Path(__file__).with_name("suspects.json").read_text(encoding="utf-8")),
+    ("samples", "suspect", "words"), json.loads(Path(__file__).with_name("suspects.json").read_text(encoding="utf-8"))
 )
 def test_the_headline_of_a_run_without_evidence_says_so(
     samples: tuple[int, int], suspect: tuple[int, int], words: str
