@@ -76,7 +76,7 @@ def _of_role(name: str) -> dict[str, str]:
     names = {key: re.search(r"\{\{ \(?(\w+) \| default", str(value)) for key, value in defaults.items()}
     meanings = {}
     for key, given in names.items():
-        if given and not given[1].startswith(("plan_", "virtual_bench_")):
+        if given and not given[1].startswith(("plan_", "storqual_", "virtual_bench_")):
             meaning = re.sub(r"C\(([^)]*)\)", r"`\1`", told[key]["description"])
             choices = ", ".join(told[key].get("choices", ()))
             meanings[given[1]] = f"{meaning} Of: {choices}." if choices else meaning

@@ -235,7 +235,9 @@ def main() -> None:
         if module.params["state"] in _DRIVES:
             given = {name: module.params[name] for name in ("state", "iops", "bandwidth")}
             drive = module.params["drive"] or ""
-            module.exit_json(**power.change_drives(places, **given, drive=drive, check=module.check_mode))
+            changes = power.change_drives(places, **given, drive=drive, check=module.check_mode)
+            # which it would have refused for a bench that is off
+            module.exit_json(power="on", power_before="on", **changes)
         before = _facts(places, power.power_state(places))
         changed = _apply(module.params, places, messages, module.check_mode)
         after = _facts(places, power.power_state(places))

@@ -73,7 +73,8 @@ class ActionModule(BenchAction):
         )
         if power is None:
             remedy = "name its backends there, such as `- ipmi: {host: ..., user: ..., password: ...}`"
-            raise BadInputError([f"{bench} has no `storqual_power` in the inventory; {remedy}"])
+            by_hand = "or disconnect its power for half a minute, power it on, and run this again"
+            raise BadInputError([f"{bench} has no `storqual_power` in the inventory; {remedy}, {by_hand}"])
         action = str(arguments["switch"])
         if action != "state":
             self._refuse_reserved(bench, kept_here(bench, queue_folder(bench, self._filled(variables))))

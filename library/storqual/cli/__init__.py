@@ -28,47 +28,28 @@ EXIT_INTERRUPTED = 130
 _SAID = 300
 """Characters of an unexpected error that are shown."""
 
-_COMMANDS = {
-    "audit": "storqual.cli.audit",
-    "bench": "storqual.cli.bench",
-    "compare": "storqual.cli.compare",
-    "events": "storqual.cli.playbook.record",
-    "export": "storqual.cli.export",
-    "facts": "storqual.cli.facts",
-    "history": "storqual.cli.history",
-    "inventory": "storqual.cli.inventory",
-    "judge": "storqual.cli.judge",
-    "keywords": "storqual.cli.robot",
-    "man": "storqual.cli.man",
-    "new": "storqual.cli.new",
-    "next": "storqual.cli.playbook.next",
-    "note": "storqual.cli.signoff",
-    "packages": "storqual.cli.packages",
-    "plan": "storqual.cli.plan",
-    "playbook": "storqual.cli.playbook.playbook",
-    "publish": "storqual.cli.playbook.publish",
-    "qualify": "storqual.cli.qualify",
-    "record": "storqual.cli.playbook.record",
-    "report": "storqual.cli.report",
-    "resolve": "storqual.cli.inventory",
-    "robot": "storqual.cli.robot",
-    "schema": "storqual.cli.schema",
-    "sheet": "storqual.cli.sheet",
-    "signoff": "storqual.cli.signoff",
-    "verify": "storqual.cli.signoff",
-    "waive": "storqual.cli.judge",
-}
-
-
 _PATHS = {
     "The way of a qualification": ("new", "inventory", "resolve", "plan", "qualify", "judge", "signoff", "verify"),
     "After a run": ("report", "publish", "waive", "note", "compare", "history", "export", "audit"),
     "Benches": ("facts", "sheet", "bench", "packages", "playbook", "robot"),
+    "Others": ("events", "keywords", "man", "schema"),
 }
-"""Commands in the order in which people come to them; what is in no list stands at the end."""
+"""Commands in the order in which people come to them."""
+_INTERNAL = ("next", "record")
+"""Playbooks call these, people do not."""
+_COMMANDS = frozenset({*_INTERNAL, *(name for names in _PATHS.values() for name in names)})
+_FILES = {
+    **{name: f"playbook.{name}" for name in ("next", "playbook", "publish", "record")},
+    "events": "playbook.record",
+    "keywords": "robot",
+    "note": "signoff",
+    "resolve": "inventory",
+    "verify": "signoff",
+    "waive": "judge",
+}
+"""Of commands that are in no file of their name."""
 _WHOLE = 1000
 """Characters: longer than any first sentence."""
-_INTERNAL = frozenset({"next", "record"})
 
 
 class _Lazy(click.Group):
@@ -82,13 +63,12 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command called `cmd_name`, or None."""
         del ctx
-        module = _COMMANDS.get(cmd_name)
-        if module is None:
+        if cmd_name not in _COMMANDS:
             return None
+        module = f"storqual.cli.{_FILES.get(cmd_name, cmd_name)}"
         command = getattr(importlib.import_module(module), f"{cmd_name}_command")
         if not isinstance(command, click.Command):
             raise TypeError(f"{module} has no command {cmd_name}")
-        # playbooks call these, people do not
         command.hidden = cmd_name in _INTERNAL
         return command
 
@@ -96,9 +76,7 @@ class _Lazy(click.Group):
         """The list of commands with the whole first sentence of each: click itself cuts it to one line."""
         commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
         rows = {name: cmd.get_short_help_str(_WHOLE) for name, cmd in commands if cmd is not None and not cmd.hidden}
-        listed = {name for names in _PATHS.values() for name in names}
-        sections = {**_PATHS, "Others": tuple(name for name in rows if name not in listed)}
-        for title, names in sections.items():
+        for title, names in _PATHS.items():
             with formatter.section(title):
                 formatter.write_dl([(name, rows[name]) for name in names if name in rows])
 

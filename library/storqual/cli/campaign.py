@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from storqual.cli.options import EXISTING_FILE, complete_adapters, complete_drop, complete_profile, complete_suite
+from storqual.cli.options import EXISTING_FILE, adapters_option, complete_drop, complete_profile, complete_suite
 from storqual_core.kit.errors import BadInputError
 from storqual_core.kit.quantities import parse_duration
 
@@ -54,9 +54,9 @@ class Campaign:
         read: dict[str, Any] = {
             "inventories": tuple(map(Path, self.inventories)),
             "baseline": self.baseline or "",
-            "adapters": _names(self.adapters),
+            "adapters": comma_separated(self.adapters),
             "budget": _seconds(self.budget),
-            "consent": _names(self.consent) or (),
+            "consent": comma_separated(self.consent) or (),
             "checks": find_checks(self.checks),
         }
         return PlanRequest(**{**given, **read})
@@ -113,7 +113,7 @@ _OF_THE_PLAN = (
 )
 
 
-def _names(listed: str | None) -> tuple[str, ...] | None:
+def comma_separated(listed: str | None) -> tuple[str, ...] | None:
     """Names separated by commas, blanks around them left out; None where nothing was given."""
     return None if listed is None else tuple(name.strip() for name in listed.split(",") if name.strip())
 
@@ -162,11 +162,7 @@ _CAMPAIGN = (
         show_default=True,
         help="Folder of the run directories.",
     ),
-    click.option(
-        "--adapters",
-        shell_complete=complete_adapters,
-        help="Only these adapters, separated by commas (default: all).",
-    ),
+    adapters_option,
     click.option(
         "--point",
         "points",

@@ -134,10 +134,6 @@ def _draft(fact_sets: dict[str, Any]) -> str:
     return text
 
 
-def _fc_ports(adapter: dict[str, Any]) -> list[dict[str, Any]]:
-    return [host["fc_port"] for host in adapter["hosts"] if "fc_port" in host]
-
-
 def _show(name: str, facts: dict[str, Any]) -> None:
     kernel = f"{name}: kernel {facts['kernel']['release']}, boot {facts['boot_id']}"
     click.echo(terminal_text(f"{kernel}; watchdog: {watchdog_words(facts['watchdogs'])}"))
@@ -166,7 +162,8 @@ def _show(name: str, facts: dict[str, Any]) -> None:
     )
     paths = [(drive["node"], path_words(path)) for drive in facts["drives"] for path in drive["paths"]]
     if paths:
-        ports = [(adapter["pci"], port_words(port)) for adapter in facts["adapters"] for port in _fc_ports(adapter)]
+        hosts = [(adapter["pci"], host) for adapter in facts["adapters"] for host in adapter["hosts"]]
+        ports = [(pci, port_words(host["fc_port"])) for pci, host in hosts if "fc_port" in host]
         print_rows(("Adapter", "FC port"), ports, title=f"FC ports of {name}")
         print_rows(("Drive", "Path"), paths, title=f"Paths of {name}")
     print_rows(

@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from storqual.cli.options import (
+    adapters_option,
     as_json,
-    complete_adapters,
     complete_drop,
+    lab_option,
     limit_option,
     print_json,
     print_pairs,
@@ -19,12 +20,10 @@ from storqual.cli.options import (
 
 
 @click.command("inventory")
-@click.option(
-    "-i", "--inventory", "sources", multiple=True, required=True, help="Inventory to check (a folder or a file)."
-)
+@lab_option
 @limit_option
 @as_json
-def inventory_command(sources: tuple[str, ...], limit: str | None, as_json: bool) -> None:
+def inventory_command(inventories: tuple[str, ...], limit: str | None, as_json: bool) -> None:
     """Check an inventory and show its benches. No bench is contacted.
 
     \b
@@ -34,7 +33,7 @@ def inventory_command(sources: tuple[str, ...], limit: str | None, as_json: bool
     """
     from storqual.inputs import load_inventory
 
-    benches = load_inventory([Path(source) for source in sources], limit=limit).benches
+    benches = load_inventory([Path(source) for source in inventories], limit=limit).benches
     if as_json:
         print_json({name: bench.model_dump(mode="json", exclude_none=True) for name, bench in benches.items()})
         return
@@ -49,17 +48,14 @@ def inventory_command(sources: tuple[str, ...], limit: str | None, as_json: bool
 
 
 @click.command("resolve")
-@click.option("-i", "--inventory", "sources", multiple=True, help="Inventory of the lab (a folder or a file).")
+@lab_option
 @click.option("--bench", required=True, help="The bench the drop is for.")
-@click.option("--drop", shell_complete=complete_drop, help="The drop: a name in <inventory>/drops, or a path.")
 @click.option(
-    "--adapters",
-    shell_complete=complete_adapters,
-    default="",
-    help="Only these adapters, separated by commas (default: all).",
+    "--drop", required=True, shell_complete=complete_drop, help="The drop: a name in <inventory>/drops, or a path."
 )
+@adapters_option
 @as_json
-def resolve_command(sources: tuple[str, ...], bench: str, drop: str | None, adapters: str, as_json: bool) -> None:
+def resolve_command(inventories: tuple[str, ...], bench: str, drop: str, adapters: str | None, as_json: bool) -> None:
     """Show which settings, files and versions a drop gives one bench.
 
     \b
@@ -67,11 +63,9 @@ def resolve_command(sources: tuple[str, ...], bench: str, drop: str | None, adap
       storqual resolve -i inventories/virtual --bench vbench --drop stable --json
     """
     from storqual.campaign.declared import resolve_drop
+    from storqual.cli.campaign import comma_separated
 
-    if drop is None or not sources:
-        raise click.UsageError("name an inventory (-i) and a drop (--drop)")
-    chosen = tuple(alias.strip() for alias in adapters.split(",") if alias.strip())
-    answer = resolve_drop([Path(source) for source in sources], bench, drop, chosen)
+    answer = resolve_drop([Path(source) for source in inventories], bench, drop, comma_separated(adapters) or ())
     if as_json:
         print_json(answer)
         return

@@ -49,7 +49,7 @@ def complete_profile(context: click.Context, parameter: click.Parameter, begun: 
 def complete_adapters(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Adapters of the inventories named so far, also behind a comma; as they are written, Ansible is not asked."""
     del parameter
-    sources = context.params.get("inventories") or context.params.get("sources") or ()
+    sources = context.params.get("inventories") or ()
     files = [
         file for source in map(Path, sources) for file in ([source] if source.is_file() else source.glob("*.yml"))
     ]
@@ -82,7 +82,7 @@ def _keys(file: Path, name: str) -> list[str]:
 def complete_drop(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Names of drops in the inventories named so far, or in all."""
     del parameter
-    sources = context.params.get("inventories") or context.params.get("sources") or ()
+    sources = context.params.get("inventories") or ()
     labs = [Path(source) for source in sources] or list(_LABS.glob("*"))
     folders = [(lab if lab.is_dir() else lab.parent) / "drops" for lab in labs]
     return _items(begun, (file.stem for folder in folders for file in folder.glob("*.yml")), paths="file")
@@ -129,6 +129,9 @@ lab_option = click.option(
     multiple=True,
     required=True,
     help="Inventory of the lab (a folder or a file).",
+)
+adapters_option = click.option(
+    "--adapters", shell_complete=complete_adapters, help="Only these adapters, separated by commas (default: all)."
 )
 limit_option = click.option("--limit", help="Only these benches (an Ansible pattern).")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import getpass
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +20,10 @@ if TYPE_CHECKING:
     from storqual.signoff.annex import AnnexNote
     from storqual.signoff.verify import Verification
 
-trusted_keys = click.option(
-    "--keys",
-    "trusted",
-    type=EXISTING_FILE,
-    envvar="STORQUAL_KEYS",
-    show_envvar=True,
-    required=True,
-    help="Trusted keys: whose signature counts, in which role, until when.",
+_keys_option = partial(
+    click.option, "--keys", "trusted", type=EXISTING_FILE, envvar="STORQUAL_KEYS", show_envvar=True
 )
+trusted_keys = _keys_option(required=True, help="Trusted keys: whose signature counts, in which role, until when.")
 
 
 @click.command("signoff")
@@ -210,14 +206,7 @@ def _beside(entry: AnnexNote) -> str:
     ),
 )
 @click.option("--key", type=EXISTING_FILE, help="Your Ed25519 private key: needed once the run is signed.")
-@click.option(
-    "--keys",
-    "trusted",
-    type=EXISTING_FILE,
-    envvar="STORQUAL_KEYS",
-    show_envvar=True,
-    help="Trusted keys: needed once the run is signed.",
-)
+@_keys_option(help="Trusted keys: needed once the run is signed.")
 @as_json
 def note_command(
     run: Path,

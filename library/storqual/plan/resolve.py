@@ -57,16 +57,7 @@ class Resolved:
                 yield ("firmware", owner, f"{image['component']}/{image['activation']}"), image["sha256"]
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "driver": self.driver,
-            "firmware": self.firmware,
-            "nvram": self.nvram,
-            "drive": self.drive,
-            "raid": self.raid,
-            "os": self.os,
-            "multipath": self.multipath,
-            "virtual": self.virtual,
-        }
+        return dict(vars(self))
 
 
 def resolve(drop: Drop, bench: Bench, under_test: Sequence[str], varied: Mapping[str, Any] | None = None) -> Resolved:

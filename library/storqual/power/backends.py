@@ -46,6 +46,15 @@ class _Backend:
     removes: str = ""
     powers: Sequence[str] = (BENCH_ITSELF,)
 
+    def on(self) -> None:
+        self._switch("on")
+
+    def off(self) -> None:
+        self._switch("off")
+
+    def _switch(self, wanted: str) -> None:
+        raise NotImplementedError
+
 
 def _called(
     argv: Sequence[str], remedy: str, *, env: Mapping[str, str] | None = None, limit_s: float = _CALL_S
@@ -71,11 +80,8 @@ class IpmiBackend(_Backend):
     def state(self) -> SwitchState:
         return parse_chassis_power(self._power("status"))
 
-    def on(self) -> None:
-        self._power("on")
-
-    def off(self) -> None:
-        self._power("off")
+    def _switch(self, wanted: str) -> None:
+        self._power(wanted)
 
     def interrupt(self) -> None:
         """Send an NMI: a kernel that is told to panics by it."""
@@ -105,11 +111,8 @@ class CommandBackend(_Backend):
         words = _called(self.commands["state"], self.remedy).stdout.split()
         return _STATES.get(words[-1].lower() if words else "", SwitchState.UNKNOWN)
 
-    def on(self) -> None:
-        _called(self.commands["on"], self.remedy, limit_s=_SWITCH_ON_S)
-
-    def off(self) -> None:
-        _called(self.commands["off"], self.remedy, limit_s=_SWITCH_ON_S)
+    def _switch(self, wanted: str) -> None:
+        _called(self.commands[wanted], self.remedy, limit_s=_SWITCH_ON_S)
 
 
 def _labgrid_commands(place: LabgridPlace) -> dict[str, Sequence[str]]:
@@ -128,18 +131,12 @@ class PdudaemonBackend(_Backend):
     def state(self) -> SwitchState:
         return SwitchState.UNKNOWN
 
-    def on(self) -> None:
-        self._switch("on")
-
-    def off(self) -> None:
-        self._switch("off")
-
-    def _switch(self, word: str) -> None:
+    def _switch(self, wanted: str) -> None:
         """Every outlet, also behind one that failed; then raise for those."""
         direct, problems = urllib.request.ProxyHandler({}), []
         for outlet in self.outlets:
             query = urllib.parse.urlencode({"hostname": outlet.pdu, "port": outlet.port})
-            address = f"{self.url.rstrip('/')}/power/control/{word}?{query}"
+            address = f"{self.url.rstrip('/')}/power/control/{wanted}?{query}"
             try:
                 web_answer(urllib.request.Request(address), limit_s=_CALL_S, handlers=[direct])  # noqa: S310 - http and https only, by its shape
             except (OSError, ValueError) as problem:
@@ -156,12 +153,6 @@ class RedfishBackend(_Backend):
 
     def state(self) -> SwitchState:
         return parse_systems(self._play("state"), self.entry.system)
-
-    def on(self) -> None:
-        self._switch("on")
-
-    def off(self) -> None:
-        self._switch("off")
 
     def _switch(self, wanted: str) -> None:
         if not self._play(wanted).get("changed"):
@@ -235,15 +226,12 @@ class VirtualBackend(_Backend):
         except StorqualError as problem:
             raise PowerBackendError(str(problem)) from problem
 
-    def on(self) -> None:
+    def _switch(self, wanted: str) -> None:
         try:
-            switch_on(self.places, self.description())
-        except StorqualError as problem:
-            raise PowerBackendError(str(problem)) from problem
-
-    def off(self) -> None:
-        try:
-            power_off(self.places, graceful=False, targets=False)
+            if wanted == "on":
+                switch_on(self.places, self.description())
+            else:
+                power_off(self.places, graceful=False, targets=False)
         except StorqualError as problem:
             raise PowerBackendError(str(problem)) from problem
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from storqual.virtual_bench.places import cache_folder, locked
+from storqual.virtual_bench.places import FileOf, cache_folder, locked
 from storqual_core.kit.command import run
 from storqual_core.kit.errors import BadInputError, MissingToolError, ToolError
 
@@ -132,44 +132,27 @@ class BenchImage:
 
     folder: Path
 
+    root = FileOf("root.ext4")
+    """The root disk, an ext4 file system or partitions, never written to once it is here."""
+    disc = FileOf("boot.iso")
+    """What the machine is started from; there is none where its firmware is UEFI."""
+    sources = FileOf("sources.json")
+    """The guest's package sources: a JSON list of {form: list|sources, text}."""
+    apt_options = FileOf("apt.conf")
+    kept = FileOf("kept")
+    """Files of the guest for its drops, such as the RPMs of its kernels."""
+    packages = FileOf("dpkg-status")
+
     @property
     def digest(self) -> str:
         """sha256 of all inputs; also the folder's name."""
         return self.folder.name
 
     @property
-    def root(self) -> Path:
-        """The root disk, an ext4 file system or partitions, never written to once it is here."""
-        return self.folder / "root.ext4"
-
-    @property
-    def disc(self) -> Path:
-        """What the machine is started from; there is none where its firmware is UEFI."""
-        return self.folder / "boot.iso"
-
-    @property
     def firmware(self) -> tuple[Path, Path] | None:
         """UEFI and its variables as they are before the first start, for a guest that is started by it."""
         code, variables = (self.kept / "OVMF" / f"OVMF_{part}_4M.fd" for part in ("CODE", "VARS"))
         return (code, variables) if code.is_file() else None
-
-    @property
-    def sources(self) -> Path:
-        """The guest's package sources: a JSON list of {form: list|sources, text}."""
-        return self.folder / "sources.json"
-
-    @property
-    def apt_options(self) -> Path:
-        return self.folder / "apt.conf"
-
-    @property
-    def kept(self) -> Path:
-        """Files of the guest for its drops, such as the RPMs of its kernels."""
-        return self.folder / "kept"
-
-    @property
-    def packages(self) -> Path:
-        return self.folder / "dpkg-status"
 
 
 def _files(folder: Path) -> list[Path]:

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fcntl import LOCK_EX, flock
 from pathlib import Path
+from typing import Protocol
 
 from storqual_core.kit.errors import StorqualError
 
@@ -45,11 +46,32 @@ def locked(file: Path) -> Iterator[None]:
         yield
 
 
+class FileOf:
+    """A file by its name in the folder of what it belongs to."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, owner: "HasFolder", kind: type) -> Path:
+        return owner.folder / self.name
+
+
+class HasFolder(Protocol):
+    """What keeps its files in one folder."""
+
+    @property
+    def folder(self) -> Path: ...
+
+
 @dataclass(frozen=True)
 class BenchPlaces:
     """The files of one virtual bench under its state folder."""
 
     state: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.state
 
     @classmethod
     def of(cls, state: Path | str) -> "BenchPlaces":
@@ -61,28 +83,26 @@ class BenchPlaces:
         """Those of the guest with the targets of this bench, where it has one."""
         return BenchPlaces(self.state / "targets")
 
-    @property
-    def overlay(self) -> Path:
-        """The root disk: what this bench changed, over the shared image."""
-        return self.state / "system.qcow2"
-
-    @property
-    def variables(self) -> Path:
-        """The EFI variables of a bench that UEFI starts."""
-        return self.state / "system.efivars"
+    overlay = FileOf("system.qcow2")
+    """The root disk: what this bench changed, over the shared image."""
+    variables = FileOf("system.efivars")
+    """The EFI variables of a bench that UEFI starts."""
+    console = FileOf("console.log")
+    """Everything the serial console ever said, over all power cycles."""
+    recording = FileOf("recording")
+    """What a recorder kept of the console, with the time of each line."""
+    pstore = FileOf("pstore.img")
+    """What the emulated firmware keeps over a reboot: the last lines of kernels that panicked."""
+    keys = FileOf("keys")
+    ssh_config = FileOf("ssh_config")
+    """How ssh and Ansible reach the bench: `ssh -F <this file> <name>`."""
+    power = FileOf("power.json")
+    """What was started: process id, port, acceleration, description. Missing while the bench is off."""
+    lock = FileOf("lock")
+    """Held while the power state is changed or the monitor is used."""
 
     def drive(self, device: str) -> Path:
         return self.state / "drives" / f"{device}.img"
-
-    @property
-    def console(self) -> Path:
-        """Everything the serial console ever said, over all power cycles."""
-        return self.state / "console.log"
-
-    @property
-    def recording(self) -> Path:
-        """What a recorder kept of the console, with the time of each line."""
-        return self.state / "recording"
 
     @property
     def serial(self) -> Path:
@@ -93,27 +113,3 @@ class BenchPlaces:
     def netconsole(self) -> Path:
         """The socket to which a bench with a card for netconsole sends Ethernet frames, whoever listens."""
         return socket_folder(self.state) / "netconsole"
-
-    @property
-    def pstore(self) -> Path:
-        """What the emulated firmware keeps over a reboot: the last lines of kernels that panicked."""
-        return self.state / "pstore.img"
-
-    @property
-    def keys(self) -> Path:
-        return self.state / "keys"
-
-    @property
-    def ssh_config(self) -> Path:
-        """How ssh and Ansible reach the bench: `ssh -F <this file> <name>`."""
-        return self.state / "ssh_config"
-
-    @property
-    def power(self) -> Path:
-        """What was started: process id, port, acceleration, description. Missing while the bench is off."""
-        return self.state / "power.json"
-
-    @property
-    def lock(self) -> Path:
-        """Held while the power state is changed or the monitor is used."""
-        return self.state / "lock"

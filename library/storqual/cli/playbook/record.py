@@ -50,6 +50,21 @@ def session_failure(given: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, A
         yield "kernel_panic", {**session, "text": words["panic"], "sources": words["sources"]}
 
 
+def bench_look(given: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The events of a look `when`, before or after a run: what is not well around the drives, state of the bench."""
+    look = given["look"]
+    if conditions := look.get("conditions"):
+        yield "note", {"text": "; ".join(conditions)}
+    kept = {name: look[name] for name in ("smart", "logs", "stamped") if name in look}
+    yield (
+        "environment",
+        {"when": given["when"], "facts": look["environment"], "disks": look["facts"]["disks"], **kept},
+    )
+
+
+_OF_PLAYBOOKS = {"session_failed": session_failure, "looked": bench_look}
+
+
 def parse_fields(words: Sequence[str]) -> dict[str, Any]:
     """`name=value` words as fields. Raises BadInputError."""
     problems = [f"found {word!r}, expected name=value" for word in words if word.find("=") < 1]
@@ -67,14 +82,14 @@ def parse_fields(words: Sequence[str]) -> dict[str, Any]:
 def record_command(run: Path, kind: str, fields: tuple[str, ...], bench: str | None, as_json: bool) -> None:
     """Append an event to a run. Give its fields as name=value, or as a JSON object on standard input.
 
-    A playbook gives the KIND session_failed, which becomes the events of that failure.
+    A playbook gives the KIND session_failed or looked, which becomes the events of that failure or look.
 
     \b
     Example:
       storqual record runs/20261121T101500Z-adapter-4f2a note --bench vbench text="cable of port 2 reseated"
     """
     given = parse_fields(fields) if fields else _fields_from_stdin()
-    events = session_failure(given) if kind == "session_failed" else iter([(kind, given)])
+    events = _OF_PLAYBOOKS[kind](given) if kind in _OF_PLAYBOOKS else iter([(kind, given)])
     for event_kind, of_kind in events:
         event = record(run, event_kind, {**({"bench": bench} if bench else {}), **of_kind})
         if as_json:

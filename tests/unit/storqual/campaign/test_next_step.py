@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from storqual.campaign import Further, Provision, RunBatch, Stop
 from storqual.campaign.further import rest_of
 from storqual.campaign.next_step import next_command
-from storqual.cli.playbook.record import parse_fields, record, session_failure
+from storqual.cli.playbook.record import bench_look, parse_fields, record, session_failure
 from storqual.plan.make import check_resume
 from storqual.run import append_event, collect, coverage, finish_run, read_batch, read_run
 from storqual_core.kit.errors import BadInputError
@@ -208,6 +208,17 @@ def test_a_session_that_failed_is_recorded_with_what_its_bench_hung_in_and_its_l
     events = {event.kind: event.fields for event in read_run(path).events if event.fields.get("session")}
     assert list(events) == kinds
     assert events["provision_failed"].items() >= {"reason": "x", "task": "t", "arm": "baseline"}.items()
+
+
+@pytest.mark.parametrize("more", [{}, {"conditions": []}, {"conditions": ["a", "b"], "stamped": ["0x5"]}])
+def test_a_look_at_a_bench_is_its_state_and_a_note_of_what_is_not_well(tmp_path: Path, more: dict[str, Any]) -> None:
+    path, read = plan(tmp_path), {"environment": {"k": {}}, "smart": {}, "logs": {"0x5": {}}, "facts": {"disks": {}}}
+    for kind, fields in bench_look({"when": "before", "look": {"changed": False, **read, **more}}):
+        record(path, kind, {"bench": "b1", **fields})
+    *notes, state = read_run(path).events[1:]
+    assert [note.text("text") for note in notes] == (["a; b"] if more.get("conditions") else [])
+    assert state.fields.items() >= {"when": "before", "facts": {"k": {}}, "disks": {}, "logs": {"0x5": {}}}.items()
+    assert state.fields.get("stamped") == more.get("stamped")
 
 
 def test_fields_are_words() -> None:
