@@ -12,7 +12,7 @@ import errno
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Collection, Iterator, Mapping, Sequence
+from typing import Collection, Iterator, Mapping, Sequence
 
 from ..host.sysfs import read_drives
 from ..kit import command
@@ -77,9 +77,29 @@ def _widened(
     return with_reached(machine, read_drives(machine), claims, beside, purpose, runner)
 
 
-def check(claims: Sequence[Claim], **terms: Any) -> list[Refusal]:  # noqa: ANN401 - those of `survey`
-    """Every reason against touching the claimed drives by a `survey`, none when all may be touched."""
-    return list(survey(claims, **terms).refusals)
+def check(
+    claims: Sequence[Claim],
+    *,
+    purpose: str,
+    consent: Collection[str] = (),
+    state_dir: str | os.PathLike[str] = STATE_DIR,
+    volumes: Sequence[VolumeClaim] = (),
+    beside: Sequence[Claim] = (),
+    machine: Machine | None = None,
+    runner: Runner | None = None,
+) -> list[Refusal]:
+    """Layers 1 to 4 and 6 over one reading of the machine: every reason against, none when all may be touched."""
+    result = survey(
+        claims,
+        purpose=purpose,
+        consent=consent,
+        state_dir=state_dir,
+        volumes=volumes,
+        beside=beside,
+        machine=machine,
+        runner=runner,
+    )
+    return list(result.refusals)
 
 
 def refuse(refusals: Sequence[Refusal]) -> None:

@@ -134,7 +134,7 @@ def test_what_writes_nothing_does_not_look_at_contents_and_does_not_stamp(tree: 
 def test_no_option_switches_the_guard_off() -> None:
     import inspect  # noqa: PLC0415
 
-    for function in (hold.survey, hold.hold):
+    for function in (hold.check, hold.hold):
         assert not {"force", "skip", "unsafe", "yes"} & set(inspect.signature(function).parameters)
 
 
