@@ -65,9 +65,9 @@ class Booted:
 
 
 def _ask(name: str, ssh_config: Path, drives: int, limit_s: float) -> tuple[float, list[str]] | None:
-    """Log in and wait for the drives; the monotonic time of the login, and the words of `ready`."""
+    """Log in and wait for the drives; the monotonic time of the login, and the words of `ready`; a guest may die meanwhile."""
     question = _QUESTION.format(drives=drives, limit=_DRIVES_LIMIT_S)
-    argv = ["ssh", "-F", str(ssh_config), "-o", "ConnectTimeout=60", name, question]
+    argv = ["ssh", "-F", str(ssh_config), "-o", "ConnectTimeout=60", "-o", "ServerAliveInterval=15", name, question]
     up = 0.0
     words: list[str] = []
     deadline = time.monotonic() + limit_s
