@@ -65,7 +65,7 @@ class Booted:
 
 
 def _ask(name: str, ssh_config: Path, drives: int, limit_s: float) -> tuple[float, list[str]] | None:
-    """Log in and wait for the drives; the monotonic time of the login, and the words of `ready`; a guest may die meanwhile."""
+    """The monotonic time of the login to a guest that may die meanwhile, and the words of `ready`."""
     question = _QUESTION.format(drives=drives, limit=_DRIVES_LIMIT_S)
     argv = ["ssh", "-F", str(ssh_config), "-o", "ConnectTimeout=60", "-o", "ServerAliveInterval=15", name, question]
     up = 0.0
