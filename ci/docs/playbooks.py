@@ -39,7 +39,7 @@ def playbooks_page() -> str:
         if said is None:
             raise LookupError(f"{name}.yml does not say what it does")
         parts += [f"## {name}", _escaped(re.sub(r"^# ", "", said[0], flags=re.MULTILINE))]
-        roles = dict.fromkeys(re.findall(r"^ +(?:name|- role): ([a-z_]+)$", text, flags=re.MULTILINE))
+        roles = dict.fromkeys(re.findall(r"^ +(?:name: |- role: |roles: \[)([a-z_]+)\]?$", text, flags=re.MULTILINE))
         if name != "plan":
             roles.pop("plan", None)
         variables = {key: meaning for role in roles for key, meaning in _of_role(role).items()} | _own(text)

@@ -48,7 +48,10 @@ class PlannedTurn:
 
         Raises BadInputError for an id that is no name: files are called by it.
         """
-        checked_name(turn["id"], f"blocks/{batch.get('block')}.json: turn", most=4 * MOST)
+        block, _, index = str(turn["id"]).rpartition("/")
+        # a launch has its batch's name and its number there
+        name = block if index.isdigit() else turn["id"]
+        checked_name(name, f"blocks/{batch.get('block')}.json: turn", most=4 * MOST)
         names = {name: str(turn[name]) for name in ("kind", "id", "adapter", "arm", "point")}
         whose = {name: str(batch[name]) for name in ("run", "bench", "session")}
         return cls(**whose, **names, n=int(turn["n"]), drive=str(turn["drives"][0]), request=dict(turn["request"]))

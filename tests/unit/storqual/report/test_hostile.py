@@ -184,8 +184,8 @@ def test_in_a_spreadsheet(run: Path) -> None:
     assert len(rows) == len(PAYLOADS)
     for row, payload in zip(rows, PAYLOADS, strict=True):
         for cell in (row["id"], row["reason"]):
-            assert cell.removeprefix("'") == terminal_text(payload).removeprefix("'"), payload
-            assert not re.match(r"\s*[=+@|%\t\r]|-\D", cell), cell
+            assert cell.replace("'", "") == terminal_text(payload).replace("'", ""), payload
+            assert not [part for part in cell.split(";") if re.match(r"\s*[=+@|%\t\r]|-\D", part)], cell
             assert not CONTROL.search(cell)
 
 
