@@ -15,12 +15,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Collection, Mapping, Sequence
 
 from ..host.counters import read_error_counters
+from ..host.fabric import hidden_paths
 from ..host.in_use import served_serials, system_disks
 from ..host.sysfs import SysfsDrive, read_drives
 from ..kit.machine import Machine, visible
 from ..kit.quantities import is_whole
-
-_DRIVE = re.compile(r"^nvme(\d+)n(\d+)$")
 
 
 def read_stat(machine: Machine, name: str) -> list[int]:
@@ -36,17 +35,9 @@ def read_inflight(machine: Machine, name: str) -> list[int]:
 def _with_paths(machine: Machine, name: str, attribute: str) -> list[int]:
     """The larger of what a disk counts and what its hidden paths count together, column by column."""
     own = _columns(machine, name, attribute)
-    paths = [_columns(machine, path, attribute) for path in _paths(machine, name)]
+    paths = [_columns(machine, path, attribute) for path in hidden_paths(machine, name)]
     together = [sum(column) for column in zip(*paths)]
     return [max(pair) for pair in zip(own, together)] if together else own
-
-
-def _paths(machine: Machine, name: str) -> list[str]:
-    drive = _DRIVE.match(name)
-    if drive is None:
-        return []
-    path = re.compile(rf"^nvme{drive.group(1)}c\d+n{drive.group(2)}$")
-    return [entry for entry in machine.names("/sys/block") if path.match(entry)]
 
 
 def _columns(machine: Machine, name: str, attribute: str) -> list[int]:

@@ -32,7 +32,7 @@ from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence, Tuple
 
 from ..kit.machine import Machine
 from ..kit.quantities import is_whole
-from .fabric import path_disks, statistics_files
+from .fabric import hidden_paths, path_disks, statistics_files
 
 _PORT = re.compile(r"/port-\d+(?::\d+)+(?=/)")
 
@@ -450,9 +450,9 @@ class Meter:
         self._cycles = cycles
         self._handles: dict[str, int] = {}
         self._vectors: tuple[str, ...] = ()
-        self._disks: dict[str, str] = {}
-        self._members: dict[str, str] = {}
-        self._paths: dict[str, str] = {}
+        self._disks: dict[str, list[str]] = {}
+        self._members: dict[str, list[str]] = {}
+        self._paths: dict[str, list[str]] = {}
         self._errors: dict[str, list[str]] = {}
         self._error_files: dict[str, Mapping[str, Sequence[str]]] = {}
         self._machine = Machine(str(root))
@@ -468,10 +468,10 @@ class Meter:
         self, disks: Mapping[str, Path], vectors: Sequence[str], members: Mapping[str, Path] | None = None
     ) -> None:
         """Look at `disks` and `members` (id to the folder of a block device in sysfs), and at interrupt numbers."""
-        self._disks = {name: str(folder / "stat") for name, folder in disks.items()}
-        self._members = {name: str(folder / "stat") for name, folder in (members or {}).items()}
+        self._disks = {name: self._stats_of(folder) for name, folder in disks.items()}
+        self._members = {name: self._stats_of(folder) for name, folder in (members or {}).items()}
         self._paths = {
-            f"{name} {ends}": self._machine.path(f"/sys/block/{disk}/stat")
+            f"{name} {ends}": [self._machine.path(f"/sys/block/{disk}/stat")]
             for name, folder in disks.items()
             for ends, disk in path_disks(self._machine, folder.name).items()
         }
@@ -482,6 +482,11 @@ class Meter:
                 # drives behind one FC port share its counters
                 known += [file for file in files if file not in known]
         self._vectors = tuple(vectors)
+
+    def _stats_of(self, folder: Path) -> list[str]:
+        """What counts a drive's I/Os: itself, or (an NVMe drive with multipath, before Linux 6.4) its paths alone."""
+        hidden = hidden_paths(self._machine, folder.name)
+        return [str(folder / "stat"), *(self._machine.path(f"/sys/block/{path}/stat") for path in hidden)]
 
     def _files_of(self, disk: str) -> Mapping[str, Sequence[str]]:
         if disk not in self._error_files:
@@ -537,12 +542,13 @@ class Meter:
     def disks(self) -> dict[str, DiskCounters]:
         return self._counted(self._disks)
 
-    def _counted(self, paths: Mapping[str, str]) -> dict[str, DiskCounters]:
+    def _counted(self, stats: Mapping[str, Sequence[str]]) -> dict[str, DiskCounters]:
         disks = {}
-        for name, path in paths.items():
-            counters = parse_block_stat(self._read(path))
-            if counters is not None:
-                disks[name] = counters
+        for name, files in stats.items():
+            own, *paths = (parse_block_stat(self._read(file)) for file in files)
+            together = [sum(column) for column in zip(*filter(None, paths))]
+            if own is not None:
+                disks[name] = DiskCounters(*map(max, own, together)) if together else own
         return disks
 
     def _wake_idle_processors(self) -> None:

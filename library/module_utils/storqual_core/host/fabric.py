@@ -358,6 +358,15 @@ def path_disks(machine: Machine, name: str) -> dict[str, str]:
     return disks if len(disks) > 1 else {}
 
 
+def hidden_paths(machine: Machine, name: str) -> list[str]:
+    """The hidden disks of an NVMe drive with native multipath, one for each controller."""
+    drive = _NVME_SPACE.match(name)
+    if drive is None:
+        return []
+    path = re.compile(rf"nvme{drive.group(1)}c\d+n{drive.group(2)}\Z")
+    return [entry for entry in machine.names("/sys/block") if path.match(entry)]
+
+
 def fabric_of(machine: Machine, name: str) -> str:
     """The fabric through which a disk is reached: fc, iscsi, nvme; empty for one that no fabric is in front of."""
     place = machine.link(f"/sys/block/{name}")

@@ -107,6 +107,18 @@ def test_drives_behind_a_volume_are_counted_beside_it(tmp_path: Path) -> None:
     meter.close()
 
 
+@pytest.mark.parametrize("own", [0, 21])
+def test_an_nvme_drive_counts_itself_or_its_paths_do(tmp_path: Path, own: int) -> None:
+    root = machine(tmp_path)
+    for name, ios in (("nvme0n1", own), ("nvme0c0n1", 10), ("nvme0c1n1", 11), ("nvme1c0n1", 5)):
+        (root / "sys/block" / name).mkdir(parents=True)
+        (root / "sys/block" / name / "stat").write_text(f"{ios} 0 {ios * 8} 0 0 0 0 0 1 0 0\n", encoding="ascii")
+    meter = Meter(root)
+    meter.aim({"drive": root / "sys/block/nvme0n1"}, [])
+    assert meter.disks()["drive"][:2] == (21, 168)
+    meter.close()
+
+
 def test_error_counters_of_a_launch_are_those_of_its_drives_and_their_phys(tmp_path: Path) -> None:
     root = machine(tmp_path)
     device = root / "sys/block/sda/device"
