@@ -546,9 +546,9 @@ class Meter:
         disks = {}
         for name, files in stats.items():
             own, *paths = (parse_block_stat(self._read(file)) for file in files)
-            together = [sum(column) for column in zip(*filter(None, paths))]
-            if own is not None:
-                disks[name] = DiskCounters(*map(max, own, together)) if together else own
+            # what a path counted that is gone is in no other's number
+            if own is not None and (own.ios or None not in paths):
+                disks[name] = DiskCounters(*(max(count, sum(of)) for count, *of in zip(own, *filter(None, paths))))
         return disks
 
     def _wake_idle_processors(self) -> None:

@@ -116,6 +116,10 @@ def test_an_nvme_drive_counts_itself_or_its_paths_do(tmp_path: Path, own: int) -
     meter = Meter(root)
     meter.aim({"drive": root / "sys/block/nvme0n1"}, [])
     assert meter.disks()["drive"][:2] == (21, 168)
+    (root / "sys/block/nvme0c1n1/stat").unlink()
+    meter.close()
+    # what a path that is gone has counted is in no other's number
+    assert [counters.read_ios for counters in meter.disks().values()] == ([own] if own else [])
     meter.close()
 
 
