@@ -13,6 +13,7 @@ from storqual.plan.inputs import DropFile
 from storqual.plan.refusals.drops import drop_problems, emulator_problems, file_problems, queue_problems
 from storqual.plan.resolve import Resolved, narrowed, resolve
 from storqual.run import Run
+from storqual.run.files import DAMAGE, damage_sentences
 from storqual_core.kit.errors import BadInputError
 from storqual_core.provision.boot import HUNG_TASK_S
 from storqual_core.provision.firmware.subject import REDFISH, file_digest
@@ -76,18 +77,21 @@ def declared_document(spec: Mapping[str, Any]) -> dict[str, Any]:
 def refuse_foreign_files(run: Run, inventories: Sequence[str]) -> None:
     """Raise BadInputError for files of this machine that a plan which is not this user's would have a bench given.
 
-    What lies in the folder of drops of an inventory that he names is meant.
+    What lies in the folder of drops of an inventory that he names is meant. A plan that is none is refused, too.
     """
-    specs = {} if recorded(run, "inventories") else run.document.get("provision") or {}
-    documents = [declared_document(spec) for bench in specs.values() for spec in bench.values()]
-    copied = [entry for document in documents for entry in (*document["files"], *document["firmware"])]
-    files = {str(entry.get("from") or entry["file"]) for entry in copied}
-    own = [(path if path.is_dir() else path.parent) / "drops" for path in map(Path, inventories)]
+    provision = {} if recorded(run, "inventories") else run.document.get("provision") or {}
+    own = [((path if path.is_dir() else path.parent) / "drops").resolve() for path in map(Path, inventories)]
+    try:
+        specs = [spec for bench in provision.values() for spec in bench.values()]
+        copied = [entry for each in map(declared_document, specs) for entry in (*each["files"], *each["firmware"])]
+        files = {str(entry.get("from") or entry["file"]): None for entry in copied}
+        foreign = [file for file in files if not any(Path(file).resolve().is_relative_to(folder) for folder in own)]
+    except DAMAGE as problem:
+        raise BadInputError([f"{run.path}/{line}" for line in damage_sentences(run.path, problem)]) from None
     raise_all(
         f"{run.path}: {file} is of this machine, and somebody else planned that benches get it; put yours into the"
         " drops of your inventory, or plan a run yourself"
-        for file in sorted(files)
-        if not any(Path(file).resolve().is_relative_to(folder.resolve()) for folder in own)
+        for file in foreign
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from storqual.base.table import Table
 from storqual_core.kit.durable import MOST, checked_name
+from storqual_core.kit.quantities import is_whole
 
 COUNTED = "trials"
 """The source of checks that are counted from records: nobody appends them to a run, each judging counts them."""
@@ -50,7 +51,7 @@ class PlannedTurn:
         """
         block, _, index = str(turn["id"]).rpartition("/")
         # a launch has its batch's name and its number there
-        name = block if index.isdigit() else turn["id"]
+        name = block if is_whole(index) else turn["id"]
         checked_name(name, f"blocks/{batch.get('block')}.json: turn", most=4 * MOST)
         names = {name: str(turn[name]) for name in ("kind", "id", "adapter", "arm", "point")}
         whose = {name: str(batch[name]) for name in ("run", "bench", "session")}

@@ -9,6 +9,7 @@ import re
 import tempfile
 import urllib.parse
 import urllib.request
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +40,7 @@ _STATES: Mapping[str, SwitchState] = {"on": SwitchState.ON, "off": SwitchState.O
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Backend:
+class _Backend(ABC):
     name: str
     off_for_s: float
     answers_within_s: float
@@ -52,8 +53,8 @@ class _Backend:
     def off(self) -> None:
         self._switch("off")
 
-    def _switch(self, wanted: str) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _switch(self, wanted: str) -> None: ...
 
 
 def _called(

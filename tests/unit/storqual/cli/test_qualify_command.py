@@ -116,10 +116,10 @@ def test_a_strangers_run_that_is_resumed_has_no_file_of_this_machine_copied(
     drops.mkdir(parents=True)
     (drops / "link.ko").symlink_to(__file__)
     document = json.loads((run / "run.json").read_bytes())
-    for file in (drops / "own.ko", drops / "../key.ko", drops / "link.ko"):
-        document["provision"] = {"b1": {"candidate": {"driver": {"module": {"file": str(file)}}}}}
+    for file in (str(drops / "own.ko"), str(drops / "../key.ko"), str(drops / "link.ko"), "own\0.ko", 5):
+        document["provision"] = {"b1": {"candidate": {"driver": {"module": {"file": file}}}}}
         (run / "run.json").write_text(json.dumps(document), encoding="utf-8")
         with pytest.raises(SystemExit) as left:
             main(["qualify", "--resume", str(run), "-i", str(drops.parent)])
         ended.append(left.value.code)
-    assert ended == [2, 3, 3]
+    assert ended == [2, 3, 3, 3, 3]
