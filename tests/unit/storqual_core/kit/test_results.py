@@ -40,7 +40,7 @@ def test_what_was_done_is_the_result() -> None:
 
 
 @pytest.mark.parametrize(
-    ("problem", "words"), [(MemoryError(), "MemoryError; check"), (KeyError("wwid"), "KeyError: 'wwid'; check")]
+    ("problem", "words"), [(MemoryError(), "MemoryError; check"), (OSError("a\x1b[2J"), "OSError: a\\x1b[2J; check")]
 )
 def test_a_fault_of_the_program_is_a_sentence_with_its_place_and_counts_as_a_change(
     problem: Exception, words: str
